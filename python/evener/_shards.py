@@ -13,6 +13,7 @@ import platform
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import typing
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,8 @@ class KeyReferences(typing.TypedDict, total=False):
     key_env: str
     """The name of a variable of the worker's environment that holds a keyset, identities or recipients."""
     key_command: str
-    """A command that prints one of them there, as one of a key service; ``sh`` runs it."""
+    """A command that prints one of them there, as one of a key service; ``sh`` runs it. It goes over the wire as it is, so it holds no token or
+    password, but reads them there."""
     associated_data: typing.Union[str, bytes]
     """What Tink files are bound to. It is not secret, and goes over the wire."""
 
@@ -122,6 +124,16 @@ class Plan:
         return len(self.sizes)
 
     @property
+    def source(self) -> str:
+        """Where objects are."""
+        return str(self._facts["source"])
+
+    @property
+    def destination(self) -> str:
+        """Where results go."""
+        return str(self._facts["destination"])
+
+    @property
     def text(self) -> bytes:
         """As it stands in a file."""
         return json.dumps(self._facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -160,10 +172,93 @@ class Plan:
             facts["ranges"] = cut
         return json.dumps(facts, ensure_ascii=False).encode()
 
+    def is_of(self, source: str, destination: str) -> bool:
+        """Whether it is of these places, slashes at their ends aside."""
+        return all(_bare(str(self._facts.get(name))) == _bare(place) for name, place in (("source", source), ("destination", destination)))
+
     def keep_salt(self, earlier: Plan) -> None:
         """Takes the random number of a plan of the same places, so that outputs of its shards are known again."""
-        if all(earlier._facts.get(name) == self._facts[name] for name in ("source", "destination")):
+        if earlier.is_of(self._facts["source"], self._facts["destination"]):
             self._facts["salt"] = earlier._facts["salt"]
+
+
+def _bare(place: str) -> str:
+    """A place by one of its names: a directory as a URI, and no slash at the end."""
+    text = place if "://" in place else "file://" + place
+    return "file://" + os.path.normpath(text[len("file://") :]) if text.startswith("file:///") else text.rstrip("/")
+
+
+def place(given: PathName) -> str:
+    """A place as the command takes it on any machine. What has credentials is refused, and not repeated: arguments of tasks are kept by Ray."""
+    text = os.fspath(given)
+    if not isinstance(text, str):
+        raise TypeError("a place is to be text")
+    scheme, is_uri, rest = text.partition("://")
+    if not is_uri:
+        return os.path.abspath(text)
+    # As the command has it: a user where no container is, and a password, which may have a slash.
+    bucket = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    is_web, has_container = scheme.lower() in ("http", "https"), scheme.lower() in ("az", "abfs", "abfss")
+    has_user = "@" in bucket and not has_container
+    colon = bucket.find(":")
+    has_password = colon >= 0 and (re.fullmatch(r":\d+", bucket[colon:]) is None if is_web else "@" in rest[colon:])
+    if has_user or has_password or "?" in rest or "#" in rest:
+        raise ValueError("a place names no user, password, query or fragment: the environment of the nodes has credentials")
+    return text
+
+
+def earlier_plan(file: str, source: str, destination: str) -> Plan | None:
+    """The plan that stands in a file and is of the same places. Another file is not written over."""
+    try:
+        with open(file, "rb") as there:
+            text = there.read()
+    except FileNotFoundError:
+        return None
+    if not text:
+        return None
+    try:
+        plan = Plan(text)
+        if plan.is_of(source, destination):
+            return plan
+        reason = "a plan of other places"
+    except ValueError as error:
+        reason = str(error)
+    raise FileExistsError(f"{file} is not written over: {reason}; name another file, or remove it")
+
+
+def keep_plan(plan: Plan, file: str) -> None:
+    """Writes a plan, whole or not at all, in the place of an earlier one of the same places, whose random number it takes."""
+    earlier = earlier_plan(file, plan.source, plan.destination)
+    if earlier is not None:
+        plan.keep_salt(earlier)
+    # Where a link leads, the plan goes.
+    file = os.path.realpath(file)
+    directory = os.path.dirname(file)
+    draft, name = tempfile.mkstemp(prefix=".evener-plan-", dir=directory)
+    try:
+        with open(draft, "wb") as made:
+            made.write(plan.text)
+            made.flush()
+            os.fsync(made.fileno())
+            os.fchmod(made.fileno(), 0o666 & ~_umask())
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _umask() -> int:
+    """It is read, for only who changes it is told by a call."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1], 8) for line in status if line.startswith("Umask:"))
+    except (OSError, StopIteration, ValueError):
+        return 0o077
 
 
 def key_words(given: dict[str, typing.Any]) -> list[str]:

@@ -231,7 +231,11 @@ def _planned(
     if shards is not None and shard_bytes is not None:
         raise ValueError("shards and shard_bytes exclude each other")
     wanted = f"--shard-bytes={shard_bytes}" if shard_bytes is not None else f"--shards={shards or _SHARDS_PER_SLOT * tasks.slots()}"
-    words = [wanted, f"--suffix={suffix}", *["--decrypt"] * is_decryption, "--", _place(source), _place(destination)]
+    places = [_shards.place(source), _shards.place(destination)]
+    if file is not None:
+        # At once, before a listing that may take long.
+        _shards.earlier_plan(os.fspath(file), *places)
+    words = [wanted, f"--suffix={suffix}", *["--decrypt"] * is_decryption, "--", *places]
     pauses = _pauses(tasks.retries)
     while True:
         task = tasks.plan(words)
@@ -250,26 +254,8 @@ def _planned(
         time.sleep(pause)
     made = Plan(ended.text)
     if file is not None:
-        _keep(made, os.fspath(file))
+        _shards.keep_plan(made, os.fspath(file))
     return made
-
-
-def _place(place: PathName) -> str:
-    text = os.fspath(place)
-    return text if "://" in text else os.path.abspath(text)
-
-
-def _keep(plan: Plan, file: str) -> None:
-    """Writes a plan in the place of an earlier one."""
-    try:
-        with open(file, "rb") as earlier:
-            plan.keep_salt(Plan(earlier.read()))
-    except (FileNotFoundError, ValueError):
-        pass
-    draft = f"{file}.draft"
-    with open(draft, "wb") as made:
-        made.write(plan.text)
-    os.replace(draft, file)
 
 
 def _run(plan: Plan, tasks: _Tasks, progress: ProgressCallback | bool | None, check: bool, start: float) -> ShardsReport:

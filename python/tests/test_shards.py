@@ -109,6 +109,44 @@ def test_a_plan_of_the_same_places_keeps_its_random_number():
         assert json.loads(plan.text)["salt"] == salt
 
 
+def test_a_plan_is_written_over_a_plan_of_the_same_places_alone(tmp_path):
+    file, link = tmp_path / "plan.json", tmp_path / "link"
+    link.symlink_to("plan.json")
+    shards = [["", 1, 1]]
+    _shards.keep_plan(Plan(written(shards, salt="11" * 16)), str(file))
+    # By other names of the places, and by a link, which stays one.
+    for source, name in [("file:///a/", file), ("file:///x/../a", link)]:
+        _shards.keep_plan(Plan(written(shards, source=source, salt="22" * 16)), str(name))
+        assert json.loads(file.read_bytes())["salt"] == "11" * 16
+    assert link.is_symlink()
+    for text in (b"AGE-SECRET-KEY-", written(shards, source="file:///c"), written(shards, **{"evener-plan": 9}), b"{}"):
+        file.write_bytes(text)
+        with pytest.raises(FileExistsError, match="not written over"):
+            _shards.keep_plan(Plan(written(shards)), str(file))
+        with pytest.raises(FileExistsError):
+            _shards.earlier_plan(str(file), "/a", "file:///b")
+        assert file.read_bytes() == text
+    file.write_bytes(b"")
+    _shards.keep_plan(Plan(written(shards)), str(file))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "plan.json"], "no draft is left"
+    (tmp_path / "usual").write_bytes(b"")
+    assert file.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_place_with_credentials_is_refused_before_it_goes_over_the_wire_and_not_repeated():
+    for text in (
+        "s3://user:secret@b/run", "s3://secret@b/run", "az://c:secret@b/run", "az://?secret", "az://c/run?sig=secret", "s3://b/run#3secret",
+        "s3://AKIA:secret/cd@b/run", "s3://AKIA:se/secret@x@b/run", "https://AKIA:secret/cd@b.s3.eu-central-1.amazonaws.com/run",
+        "https://user:secret@b.s3.amazonaws.com/run",
+    ):
+        with pytest.raises(ValueError) as refused:
+            _shards.place(text)
+        assert "secret" not in str(refused.value)
+    for text in ("s3://b/run%233", "s3://b/me@home:1/x", "az://c@account.blob.core.windows.net/x", "https://127.0.0.1:9000/b/x", "/data"):
+        assert _shards.place(text) == text
+    assert _shards.place("data") == os.path.abspath("data")
+
+
 def script(folder, text):
     path = folder / "command"
     path.write_text(f"#!/bin/sh\n{text}\n")

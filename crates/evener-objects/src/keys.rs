@@ -1,9 +1,10 @@
 //! Keys of a run: read by who uses them, from a file, the environment or a command; wiped, and never in a message. Nor is what was given in the
 //! place of a reference to one: a path is shown once the file is open, and a variable's name once it is set.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use evener_files::Task;
 use evener_files::age_keys::{Identities, Recipients, is_age_file};
@@ -11,17 +12,28 @@ use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
 use evener_files::keyset::Keyset;
 use evener_shards::{Direction, Keys};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 use crate::outcome::{Failure, Kind};
+use crate::spared::Spared;
 
 /// Longest text that is taken for a key. Assumed, not measured: 1 MiB, far beyond any.
 const KEY_BYTES_MAX: usize = 1 << 20;
 
-/// What is to be done, with the keys for it.
-pub(crate) fn task(direction: Direction, keys: &Keys) -> Result<Task, Failure> {
-    let mut secrets = secrets(keys)?;
+/// Least time that a command for a key has, whatever `--timeout` says. Assumed, not measured: 10 s, for one that asks a service takes a few.
+const COMMAND_TIME_MIN: Duration = Duration::from_secs(10);
+
+/// What is to be done, with the keys for it, whose files are spared. A command for a key ends within `timeout`.
+pub(crate) fn task(
+    direction: Direction,
+    keys: &Keys,
+    spared: &mut Spared,
+    timeout: Duration,
+) -> Result<Task, Failure> {
+    let mut secrets = secrets(keys, spared, timeout.max(COMMAND_TIME_MIN))?;
     let has_age =
         !(keys.identities.is_empty() && keys.recipients.is_empty() && keys.recipients_files.is_empty());
     let keyset = secrets.iter().position(|(_, text)| Keyset::form(text).is_ok());
@@ -40,7 +52,7 @@ pub(crate) fn task(direction: Direction, keys: &Keys) -> Result<Task, Failure> {
         None if !keys.associated_data.is_empty() => {
             Err(Failure::never("associated data go with a Tink keyset only"))
         }
-        None => age(direction, keys, &secrets),
+        None => age(direction, keys, &secrets, spared),
     }
 }
 
@@ -48,11 +60,11 @@ pub(crate) fn task(direction: Direction, keys: &Keys) -> Result<Task, Failure> {
 type Secret = (String, Zeroizing<Vec<u8>>);
 
 /// All that may hold secrets.
-fn secrets(keys: &Keys) -> Result<Vec<Secret>, Failure> {
+fn secrets(keys: &Keys, spared: &mut Spared, time: Duration) -> Result<Vec<Secret>, Failure> {
     let mut secrets = Vec::new();
     let key = keys.key.iter().map(|file| ("--key".to_owned(), file));
     for (option, file) in key.chain(numbered("--identity", &keys.identities)) {
-        secrets.push((file.display().to_string(), read_file(&option, file)?));
+        secrets.push((file.display().to_string(), read_file(&option, file, spared)?));
     }
     if let Some(name) = &keys.key_env {
         let value = std::env::var_os(name);
@@ -66,7 +78,7 @@ fn secrets(keys: &Keys) -> Result<Vec<Secret>, Failure> {
                 "--key-command is a command that prints a key, and this has one in it",
             ));
         }
-        secrets.push(("the command for the key".to_owned(), printed(command)?));
+        secrets.push(("the command for the key".to_owned(), printed(command, time)?));
     }
     match secrets.iter().find(|(_, text)| is_age_file(text)) {
         Some((name, _)) => Err(Failure::never(format_args!(
@@ -83,6 +95,11 @@ fn numbered<'k, T>(option: &str, given: &'k [T]) -> impl Iterator<Item = (String
         1 => (option.to_owned(), one),
         _ => (format!("{option}, {} of {count}", at + 1), one),
     })
+}
+
+/// Whether a file is one of a key, as far as its form tells.
+pub(crate) fn is_key(text: &[u8]) -> bool {
+    is_age_file(text) || std::str::from_utf8(text).is_ok_and(holds_key)
 }
 
 /// Whether a text has a key in it, as far as its form tells: a mark with what a key is made of behind it. A command may search for the mark alone.
@@ -138,7 +155,7 @@ fn is_json_bytes(text: &str) -> bool {
     value.and_then(|value| value.strip_prefix('"')).is_some_and(|value| run(value, is_base64) >= 20)
 }
 
-fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Failure> {
+fn age(direction: Direction, keys: &Keys, secrets: &[Secret], spared: &mut Spared) -> Result<Task, Failure> {
     let of = |name: &str| {
         let name = name.to_owned();
         move |error: evener_files::FormatError| Failure::never(format_args!("{name}: {error}"))
@@ -158,12 +175,11 @@ fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Fa
         recipients.add(text).map_err(of(&option))?;
     }
     for (option, file) in numbered("--recipients-file", &keys.recipients_files) {
-        let text = read_file(&option, file)?;
+        let text = read_file(&option, file, spared)?;
         add_file(&mut recipients, &text).map_err(of(&file.display().to_string()))?;
     }
     for (name, text) in secrets {
-        let holds_identities = text.windows(IDENTITY.len()).any(|start| start == IDENTITY);
-        match holds_identities {
+        match holds_identities(text) {
             true => recipients.add_identity_file(text, &mut |_| None).map_err(of(name))?,
             false => add_file(&mut recipients, text).map_err(of(name))?,
         }
@@ -176,8 +192,11 @@ fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Fa
     Ok(Task::Encrypt(Sealer::Age(recipients)))
 }
 
-/// What lines of identities have.
-const IDENTITY: &[u8] = b"AGE-SECRET-KEY-";
+/// Whether a text has identities, age's, a plugin's or SSH's, as far as their marks tell; else it is to have recipients.
+fn holds_identities(text: &[u8]) -> bool {
+    const MARKS: [&[u8]; 3] = [b"AGE-SECRET-KEY-", b"AGE-PLUGIN-", b"PRIVATE KEY-----"];
+    MARKS.iter().any(|mark| text.windows(mark.len()).any(|start| start == *mark))
+}
 
 /// Adds the recipients of a file; one that cannot be used is an error, for no person reads a warning.
 fn add_file(recipients: &mut Recipients, text: &[u8]) -> Result<(), evener_files::FormatError> {
@@ -186,23 +205,68 @@ fn add_file(recipients: &mut Recipients, text: &[u8]) -> Result<(), evener_files
 }
 
 /// The contents of a file that `option` names. It may be a key that was given in the place of its file, and is shown only if there is such a file.
-fn read_file(option: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+fn read_file(option: &str, path: &Path, spared: &mut Spared) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let file = evener_fd::open_named(path, OFlags::RDONLY | OFlags::CLOEXEC)
         .map_err(|error| Failure::never(format_args!("{option}: cannot open the file: {error}")))?;
+    spared.add(&file, "a key of this run");
     read_all(std::fs::File::from(file))
         .map_err(|error| Failure::never(format_args!("cannot read {}: {error}", path.display())))
 }
 
-/// What a command prints, which a shell runs.
-fn printed(command: &str) -> Result<Zeroizing<Vec<u8>>, Failure> {
+/// What a command prints within `time`, which a shell runs.
+fn printed(command: &str, time: Duration) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let failed = |what: String| Failure::new(Kind::Transient, format_args!("the command for the key {what}"));
     let shell = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut shell = shell.map_err(|error| failed(format!("was not started: {error}")))?;
-    let text = shell.stdout.take().map(read_all).transpose();
-    let status = shell.wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let end = Instant::now() + time;
+    let text = shell.stdout.take().map(|output| read_all(Timed { output, end })).transpose();
+    let status = match &text {
+        // What it started may have its output open for ever.
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
+        _ => ended(&mut shell, end),
+    };
+    let status = status.map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let Some(status) = status else {
+        _ = (shell.kill(), shell.wait());
+        return Err(failed(format!("did not end within {} s", time.as_secs())));
+    };
     let text = text.map_err(|error| failed(format!("was not understood: {error}")))?;
     // A key server that is busy answers later.
     if status.success() { Ok(text.unwrap_or_default()) } else { Err(failed(format!("failed ({status})"))) }
+}
+
+/// How a process ended, if it did up to a moment.
+fn ended(process: &mut Child, end: Instant) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        match process.try_wait()? {
+            None if Instant::now() < end => std::thread::sleep(LOOK),
+            ended => return Ok(ended),
+        }
+    }
+}
+
+/// How often it is looked whether a command that has closed its output has ended. Assumed, not measured: 5 ms, of which no person hears.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The output of a command, up to a moment.
+struct Timed {
+    output: ChildStdout,
+    end: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let left = Timespec::try_from(self.end.saturating_duration_since(Instant::now()));
+            let left = left.map_err(std::io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&left)) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(0) => return Err(ErrorKind::TimedOut.into()),
+                Ok(_) => return self.output.read(buffer),
+            }
+        }
+    }
 }
 
 fn read_all(from: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
@@ -210,7 +274,7 @@ fn read_all(from: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
     let mut text = Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX + 1));
     from.take(KEY_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
     if text.len() > KEY_BYTES_MAX {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "longer than a key can be"));
+        return Err(std::io::Error::new(ErrorKind::InvalidData, "longer than a key can be"));
     }
     Ok(text)
 }

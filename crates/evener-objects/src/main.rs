@@ -7,6 +7,7 @@ mod outcome;
 mod planning;
 mod report;
 mod shard;
+mod spared;
 mod store;
 
 use std::process::ExitCode;

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Changed,
     /// The store has no such upload any more, or a part of it is another one: it is to be begun anew.
     Lost,
+    /// Every output of the run meets the same: it ends.
+    EndsRun,
 }
 
 impl Failure {
@@ -43,7 +45,7 @@ impl Failure {
 
     /// Whether the same shard is worth another run for its sake: what is gone or has changed is listed otherwise then.
     pub(crate) const fn is_for_again(&self) -> bool {
-        !matches!(self.kind, Kind::Never | Kind::Exists)
+        !matches!(self.kind, Kind::Never | Kind::Exists | Kind::EndsRun)
     }
 }
 

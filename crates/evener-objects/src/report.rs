@@ -7,9 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use evener_fd::text::plain;
+use rustix::fs::{Mode, OFlags, fstat};
 use serde::Serialize;
 
-use crate::outcome::{Exit, Failure};
+use crate::outcome::{Exit, Failure, Kind};
+use crate::spared::{self, Spared};
 
 /// How an object ended.
 pub(crate) enum Ended {
@@ -65,6 +67,42 @@ const fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
+/// Where lines go.
+pub(crate) type Lines = Box<dyn Write + Send>;
+
+/// Opens where lines go, `-` being standard output. They take the place of nothing that the run reads or makes.
+pub(crate) fn lines(path: &Path, spared: &Spared) -> Result<Lines, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdout()));
+    }
+    let failed = |error: io::Error| unwritten(&error);
+    let refused = |why: &str| Failure::never(format_args!("the report {} {why}", path.display()));
+    let named = evener_fd::Named::find(path).map_err(failed)?;
+    // A device or a pipe takes the place of nothing.
+    let takes_a_place = spared::standing(&named).map_err(failed)?.is_none_or(|stat| spared::is_file(&stat));
+    if takes_a_place && spared.has_below(&named) {
+        return Err(refused("would lie among the objects that this run reads or makes"));
+    }
+    // What stands there is looked at before it is cut off.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOCTTY;
+    let file = File::from(named.open(flags, Mode::from_raw_mode(0o666)).map_err(failed)?);
+    let stat = fstat(&file).map_err(|errno| unwritten(&errno.into()))?;
+    if let Some(what) = spared.what(&stat) {
+        return Err(refused(&format!("would take the place of {what}")));
+    }
+    if spared::is_file(&stat) {
+        file.set_len(0).map_err(failed)?;
+    }
+    Ok(Box::new(file))
+}
+
+/// Another run may find space on a disk that is full.
+fn unwritten(error: &io::Error) -> Failure {
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let kind = if is_full { Kind::Transient } else { Kind::Never };
+    Failure::new(kind, format_args!("cannot write the report: {error}"))
+}
+
 /// A report that is being written, by several threads.
 pub(crate) struct Report {
     state: Mutex<State>,
@@ -74,21 +112,16 @@ pub(crate) struct Report {
 
 struct State {
     totals: Totals,
-    lines: Option<Box<dyn Write + Send>>,
+    lines: Option<Lines>,
     /// Why lines could not be written.
     broken: Option<io::Error>,
 }
 
 impl Report {
-    /// Begins one; its lines go to `json`, `-` being standard output.
-    pub(crate) fn new(shard: u32, json: Option<&Path>, is_quiet: bool) -> io::Result<Self> {
-        let lines: Option<Box<dyn Write + Send>> = match json {
-            None => None,
-            Some(path) if path == Path::new("-") => Some(Box::new(io::stdout())),
-            Some(path) => Some(Box::new(File::create(path)?)),
-        };
+    /// Begins one.
+    pub(crate) fn new(shard: u32, lines: Option<Lines>, is_quiet: bool) -> Self {
         let state = State { totals: Totals { shard, ..Totals::default() }, lines, broken: None };
-        Ok(Self { state: Mutex::new(state), start: Instant::now(), is_quiet })
+        Self { state: Mutex::new(state), start: Instant::now(), is_quiet }
     }
 
     /// Takes an object that ended; a failure is named on standard error at once.
@@ -156,7 +189,12 @@ impl Report {
             ));
         }
         match state.broken {
-            Some(error) => Err(Failure::never(format_args!("cannot write the report: {error}"))),
+            // What an object met for good counts more.
+            Some(error) if exit == Exit::Never => {
+                say(unwritten(&error));
+                Ok(exit)
+            }
+            Some(error) => Err(unwritten(&error)),
             None => Ok(exit),
         }
     }

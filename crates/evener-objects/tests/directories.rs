@@ -104,6 +104,7 @@ fn a_keyset_comes_from_a_file_the_environment_or_a_command_and_is_in_no_plan_and
     // And opens them.
     let back = Planning {
         direction: Direction::Decrypt,
+        force: true,
         ..stage.planning("sealed", "opened", Wanted::Shards(2), "plan.json")
     };
     ended_with(0, program(&Ask::Plan(back)));
@@ -130,6 +131,7 @@ fn another_key_is_told_by_the_exit_status_and_so_is_damage() {
     );
     let back = Planning {
         direction: Direction::Decrypt,
+        force: true,
         ..stage.planning("sealed", "opened", Wanted::Shards(1), "plan.json")
     };
     ended_with(0, program(&Ask::Plan(back)));
@@ -215,6 +217,7 @@ fn an_output_gets_its_name_where_there_are_no_hard_links_or_fails_for_good() {
         let force = ShardRun { existing: Existing::Replace, ..asked.clone() };
         assert_eq!(ran(0, &force, &[&link])["done"], 1);
         fs::remove_dir_all(&sealed).unwrap();
+        fs::create_dir(&sealed).unwrap();
     }
 }
 
@@ -254,6 +257,7 @@ fn an_indexed_job_tries_again_what_may_come_and_gives_an_index_up_for_what_never
     stage.all(&person.as_recipient());
     let back = Planning {
         direction: Direction::Decrypt,
+        force: true,
         ..stage.planning("sealed", "opened", Wanted::Shards(4), "plan.json")
     };
     ended_with(0, program(&Ask::Plan(back)));
@@ -338,9 +342,9 @@ fn a_plan_of_no_objects_has_no_shards_and_one_of_itself_is_refused() {
     assert!(plan_of(&stage.folder.join("plan.json")).shards.is_empty());
     ended_with(2, program(&Ask::RunShard(stage.asked(0, Person::new().as_recipient()))));
     for (from, to) in [("plain", "plain"), ("plain", "plain/sealed"), ("plain/x", "plain")] {
-        ended_with(2, program(&Ask::Plan(stage.planning(from, to, Wanted::Shards(1), "plan.json"))));
+        ended_with(2, program(&Ask::Plan(stage.planning(from, to, Wanted::Shards(1), "p"))));
     }
-    ended_with(2, program(&Ask::Plan(stage.planning("absent", "sealed", Wanted::Shards(1), "plan.json"))));
+    ended_with(2, program(&Ask::Plan(stage.planning("absent", "sealed", Wanted::Shards(1), "p"))));
     ended_with(
         2,
         program(&Ask::Plan(Planning {
@@ -368,6 +372,7 @@ fn places_that_are_one_by_other_names_are_refused_before_anything_is_read() {
         assert!(!stage.folder.join("other.json").exists());
     }
     // Nor does a shard work on them whose plan was made before the link was.
+    fs::remove_dir(stage.folder.join("sealed")).unwrap();
     symlink("plain", stage.folder.join("sealed")).unwrap();
     let output = ended_with(2, program(&Ask::RunShard(stage.asked(0, Person::new().as_recipient()))));
     assert!(String::from_utf8_lossy(&output.stderr).contains("lie in each other"), "{output:?}");

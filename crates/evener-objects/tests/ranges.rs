@@ -86,7 +86,7 @@ impl<'s> Case<'s> {
     /// Makes the plan: as `evener plan` does, but cut although the object is small.
     fn plan_to(&self, destination: &str, count: u32) {
         let planned = planning(&self.server.place("from"), destination, Wanted::Shards(1), &self.plan);
-        let planned = Planning { direction: self.direction, ..planned };
+        let planned = Planning { direction: self.direction, force: true, ..planned };
         ended_with(0, self.at(self.server.port, &Ask::Plan(planned)));
         let (name, state) = self.server.states("from").pop_first().unwrap();
         let tag = state.split_once("<ETag>").unwrap().1.split('<').next().unwrap();
@@ -384,7 +384,7 @@ fn a_plan_cuts_what_outweighs_a_shard_and_each_object_is_done_once(server: &Serv
     let plan = place.join("plan.json");
     let planned = |no_ranges: bool, destination: &str| {
         let planned = planning(&server.place("sealed"), destination, Wanted::Shards(3), &plan);
-        let ask = Ask::Plan(Planning { direction: Direction::Decrypt, no_ranges, ..planned });
+        let ask = Ask::Plan(Planning { direction: Direction::Decrypt, no_ranges, force: true, ..planned });
         ended_with(0, at(server, &ask));
         plan_of(&plan)
     };

@@ -240,8 +240,10 @@ fn a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy(server: &S
     }
     // No such bucket on either side: never.
     let absent = |place: String| place.replace("//bucket", "//no-such-bucket");
-    let from =
-        Planning { source: absent(server.place("plain")), ..sealing(server, Wanted::Shards(1), &plan) };
+    let from = Planning {
+        source: absent(server.place("plain")),
+        ..sealing(server, Wanted::Shards(1), &place.join("p"))
+    };
     ended_with(2, at(&good, &Ask::Plan(from)));
     let plan = place.join("to");
     let to =

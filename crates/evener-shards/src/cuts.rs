@@ -116,15 +116,16 @@ impl Cuts {
     }
 
     /// The shards of names, of which the first begins before every name, and the objects that are cut, in order, which are in none of these. There
-    /// are none of an empty listing.
+    /// are none of an empty listing; else one at least is of names, for objects that come later.
     #[must_use]
     pub fn finish(mut self) -> (Vec<Shard>, Vec<Ranged>) {
-        let Wanted::Shards(count) = self.wanted else { return (self.pieces, self.ranged) };
-        let object_count = self.pieces.iter().map(|piece| piece.objects).sum();
-        let ranged = std::mem::take(&mut self.candidates).finish(count, object_count);
+        let Wanted::Shards(count) = self.wanted else {
+            return (with_one(self.pieces, &self.ranged), self.ranged);
+        };
+        let ranged = std::mem::take(&mut self.candidates).finish(count);
         self.leave_out(&ranged);
         let ranges: u32 = ranged.iter().map(|object| object.count).sum();
-        (self.shards(count.saturating_sub(ranges)), ranged)
+        (with_one(self.shards(count.saturating_sub(ranges)), &ranged), ranged)
     }
 
     /// Takes objects out of their pieces.
@@ -178,6 +179,14 @@ impl Cuts {
         let total: u64 = self.pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.weight()));
         self.grain = total / self.pieces.len() as u64;
     }
+}
+
+/// Shards of names, and one without objects where all that were listed are cut.
+fn with_one(mut shards: Vec<Shard>, ranged: &[Ranged]) -> Vec<Shard> {
+    if shards.is_empty() && !ranged.is_empty() {
+        shards.push(Shard::default());
+    }
+    shards
 }
 
 /// The shortest text that is not less than `left` and less than `right`, among the beginnings of `right` and `left` itself.

@@ -80,20 +80,18 @@ impl Candidates {
         self.objects.retain(|object| u128::from(object.weight()) * u128::from(shards) > weight);
     }
 
-    /// The objects that are cut, in the order in which they came, where there are `shards` shards in all, for `object_count` objects.
-    pub(crate) fn finish(mut self, shards: u32, object_count: u64) -> Vec<Ranged> {
+    /// The objects that are cut, in the order in which they came, where there are `shards` shards in all, one at least of names.
+    pub(crate) fn finish(mut self, shards: u32) -> Vec<Ranged> {
         self.drop_light(shards);
         let cut: u64 = self.objects.iter().fold(0, |sum, object| sum.saturating_add(object.weight()));
-        let has_others = object_count > self.objects.len() as u64;
-        let others =
-            has_others.then(|| Group { object: None, weight: self.weight.saturating_sub(cut), count: 1 });
+        let others = Group { object: None, weight: self.weight.saturating_sub(cut), count: 1 };
         let own = self.objects.iter().enumerate();
         let own = own.map(|(place, object)| Group {
             object: Some(Reverse(place)),
             weight: object.weight(),
             count: 1,
         });
-        let mut groups: BinaryHeap<Group> = own.chain(others).collect();
+        let mut groups: BinaryHeap<Group> = own.chain([others]).collect();
         for _ in groups.len()..shards as usize {
             let Some(mut heaviest) = groups.pop() else { break };
             heaviest.count += 1;

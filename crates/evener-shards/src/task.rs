@@ -35,6 +35,8 @@ pub struct Planning {
     pub no_ranges: bool,
     /// Where the plan goes.
     pub output: PathBuf,
+    /// Whether it replaces a file that is no plan of the same places.
+    pub force: bool,
     /// Whether nothing is said but failures.
     pub quiet: bool,
 }

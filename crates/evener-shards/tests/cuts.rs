@@ -143,13 +143,40 @@ fn the_heaviest_shard_is_about_as_light_as_can_be_where_an_object_may_be_cut() {
     assert_eq!(shards.iter().map(|shard| shard.objects).sum::<u64>(), 1000);
     let written = plan(shards, ranged).written();
     assert!(written.len() < 400, "{written}");
-    // One alone: all shards are its ranges, if they are not too small.
+    // One alone: all shards but one are its ranges, if they are not too small.
     let alone = BTreeMap::from([("alone".to_owned(), GIB)]);
-    for (wanted, count) in [(3, 3), (1000, 16)] {
+    for (wanted, count) in [(3, 2), (1000, 16)] {
         let (shards, ranged) = cut(&alone, Wanted::Shards(wanted), Some("t"));
-        assert_eq!((shards.len(), ranged[0].count), (0, count));
+        assert_eq!((shards.len(), ranged[0].count), (1, count));
     }
     assert_eq!(cut(&alone, Wanted::Shards(1), Some("t")).0.len(), 1);
+}
+
+#[test]
+fn where_all_that_is_there_is_cut_a_shard_of_names_is_left_for_what_comes_later() {
+    let large = BTreeMap::from([("l".to_owned(), 1 << 30), ("m".to_owned(), 1 << 30)]);
+    for wanted in [Wanted::Shards(10), Wanted::Bytes(256 << 20)] {
+        let (shards, ranged) = cut(&large, wanted, Some("t"));
+        let plan = plan(shards, ranged);
+        assert_eq!(plan.ranged.len(), 2);
+        for name in ["a", "l-later", "z"] {
+            assert!(of_names(&plan, name), "{name} {wanted:?}");
+        }
+        if let Wanted::Shards(count) = wanted {
+            assert_eq!(plan.shard_count(), count);
+        }
+    }
+}
+
+/// Whether one shard has a name.
+fn of_names(plan: &Plan, name: &str) -> bool {
+    let has = |number: u32| match plan.shard(number).unwrap() {
+        Portion::Names(Shard { after, .. }, upto) => {
+            name > after.as_str() && upto.is_none_or(|upto| name <= upto) && !plan.is_ranged(name)
+        }
+        Portion::Range(..) => false,
+    };
+    (0..plan.shard_count()).filter(|number| has(*number)).count() == 1
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_plan_is_asked_for_with_all_that_was_said() {
     let run = evener(&place).args(["plan", "s3://b/plain", "/sealed", "--shards", "64", "-o", "plan.json"]);
     let expected = serde_json::json!({"plan": {
         "direction": "encrypt", "source": "s3://b/plain", "destination": "/sealed", "suffix": "",
-        "wanted": {"shards": 64}, "no_ranges": false, "output": "plan.json", "quiet": false,
+        "wanted": {"shards": 64}, "no_ranges": false, "output": "plan.json", "force": false, "quiet": false,
     }});
     assert_eq!(asked(run), expected);
     let run = evener(&place).args([
@@ -52,11 +52,12 @@ fn a_plan_is_asked_for_with_all_that_was_said() {
         ".age",
         "--output",
         "-",
+        "--force",
         "--quiet",
     ]);
     let expected = serde_json::json!({"plan": {
         "direction": "decrypt", "source": "a", "destination": "b", "suffix": ".age",
-        "wanted": {"bytes": 50_u64 << 30}, "no_ranges": true, "output": "-", "quiet": true,
+        "wanted": {"bytes": 50_u64 << 30}, "no_ranges": true, "output": "-", "force": true, "quiet": true,
     }});
     assert_eq!(asked(run), expected);
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::outcome::Retries;
+use evener_shards::Shard;
+
+use crate::outcome::{Failure, Kind, Retries};
 use crate::report::{Ended, Report};
 use crate::store::{Found, Step, Store, Walk};
 
@@ -11,7 +13,7 @@ const LISTING: &str = "(listing)";
 
 /// What a shard has.
 pub(super) enum Feed<'a> {
-    Names(Names<'a>),
+    Names(Box<Names<'a>>),
     /// At most one object, which no listing is asked for.
     One(Option<Found>),
 }
@@ -19,11 +21,15 @@ pub(super) enum Feed<'a> {
 /// A listing from one name to another.
 pub(super) struct Names<'a> {
     walk: Walk<'a>,
+    source: &'a dyn Store,
+    retries: Retries,
     report: &'a Report,
     /// Greater than this, and no greater than that.
     after: String,
     upto: Option<&'a str>,
     is_ordered: bool,
+    /// Whether objects are missed: the plan had some, and nothing was listed yet.
+    is_missing: bool,
 }
 
 /// What a listing has next.
@@ -38,14 +44,16 @@ pub(super) enum Next {
 impl<'a> Feed<'a> {
     pub(super) fn new(
         source: &'a dyn Store,
-        after: &str,
+        shard: &Shard,
         upto: Option<&'a str>,
         is_ordered: bool,
         retries: Retries,
         report: &'a Report,
     ) -> Self {
-        let walk = Walk::new(source, if is_ordered { after } else { "" }, is_ordered, retries);
-        Self::Names(Names { walk, report, after: after.to_owned(), upto, is_ordered })
+        let (after, is_missing) = (shard.after.clone(), shard.objects > 0);
+        let walk = Walk::new(source, if is_ordered { &after } else { "" }, is_ordered, retries);
+        let names = Names { walk, source, retries, report, after, upto, is_ordered, is_missing };
+        Self::Names(names.into())
     }
 
     /// The next object of the shard. What cannot be listed is reported.
@@ -61,14 +69,15 @@ impl Names<'_> {
     fn next(&mut self) -> Next {
         loop {
             match self.walk.next() {
-                Step::End => return Next::End,
-                Step::Found(found) if found.name <= self.after => {}
+                Step::End => return self.end(),
+                Step::Found(found) if found.name <= self.after => self.look_at_late(&found),
                 Step::Found(found) if self.is_behind(&found.name) => {
                     if self.is_ordered {
-                        return Next::End;
+                        return self.end();
                     }
                 }
                 Step::Found(found) => {
+                    self.is_missing = false;
                     if self.is_ordered {
                         self.after.clone_from(&found.name);
                     }
@@ -77,8 +86,7 @@ impl Names<'_> {
                 // A folder that could not be read may begin before this shard.
                 Step::Unlisted(name, failure) => {
                     if !self.is_behind(&name) {
-                        let name = if name.is_empty() { "." } else { &name };
-                        self.report.object(name, &Ended::Failed(failure));
+                        self.failed(if name.is_empty() { "." } else { &name }, failure);
                     }
                 }
                 Step::Pause(pause) => {
@@ -86,11 +94,44 @@ impl Names<'_> {
                     return Next::Pause(pause);
                 }
                 Step::Broken(failure) => {
-                    self.report.object(LISTING, &Ended::Failed(failure));
+                    self.failed(LISTING, failure);
                     return Next::End;
                 }
             }
         }
+    }
+
+    fn end(&mut self) -> Next {
+        if self.is_missing {
+            let text = "nothing is there, and the plan had objects: a mount may be missing; if they were removed, plan again";
+            self.failed(LISTING, Failure::new(Kind::Transient, text));
+        }
+        Next::End
+    }
+
+    /// A name that is not greater than the last one, in a listing that is to be in order, is a marker of a folder; else what would follow may be
+    /// anywhere, and this object in no shard.
+    fn look_at_late(&mut self, found: &Found) {
+        if !self.is_ordered {
+            return;
+        }
+        let is_marker =
+            self.retries.until_done(|| self.report.tried_again(), || self.source.is_marker(found));
+        match is_marker {
+            Ok(true) => {}
+            Ok(false) => {
+                let text =
+                    "it is not listed in order of names, as others were when the plan was made: plan again";
+                self.failed(&found.name, Failure::never(text));
+            }
+            Err(failure) => self.failed(&found.name, failure),
+        }
+    }
+
+    /// Reports what was not listed; it says why nothing is there, too.
+    fn failed(&mut self, name: &str, failure: Failure) {
+        self.is_missing = false;
+        self.report.object(name, &Ended::Failed(failure));
     }
 
     /// Whether a name belongs to shards behind this one.
@@ -113,12 +154,10 @@ mod tests {
 
     #[test]
     fn a_listing_that_breaks_is_taken_up_for_as_long_as_was_said_from_then_on() {
-        let (source, report) = (
-            Breaking::new([Some("a"), None, Some("b"), None, None, None, None]),
-            Report::new(0, None, true).unwrap(),
-        );
+        let (source, report) =
+            (Breaking::new([Some("a"), None, Some("b"), None, None, None, None]), Report::new(0, None, true));
         let retries = Retries { timeout: Duration::from_millis(500) };
-        let mut feed = Feed::new(&source, "", None, true, retries, &report);
+        let mut feed = Feed::new(&source, &Shard::default(), None, true, retries, &report);
         let mut next = || {
             loop {
                 match feed.next() {
@@ -149,7 +188,7 @@ mod tests {
             above = openat(&above, &own, OFlags::DIRECTORY, Mode::empty()).unwrap();
         }
         let source =
-            open(&format!("file://{}", folder.path().display()), false, Retries { timeout: Duration::ZERO });
+            open(&format!("file://{}", folder.path().display()), Retries { timeout: Duration::ZERO });
         let (source, deep) = (source.unwrap(), vec![own; 17].join("/"));
         let below = |last: &str| format!("{deep}/{last}");
         for (after, upto, exit) in [
@@ -157,9 +196,10 @@ mod tests {
             (String::new(), Some("d".to_owned()), Exit::Done),
             ("e".to_owned(), None, Exit::Done),
         ] {
-            let report = Report::new(0, None, true).unwrap();
+            let report = Report::new(0, None, true);
             let retries = Retries { timeout: Duration::ZERO };
-            let mut feed = Feed::new(&*source, &after, upto.as_deref(), true, retries, &report);
+            let shard = Shard { after: after.clone(), ..Shard::default() };
+            let mut feed = Feed::new(&*source, &shard, upto.as_deref(), true, retries, &report);
             assert_eq!(feed.next(), Next::End);
             drop(feed);
             assert_eq!(report.finish().unwrap(), exit, "{after:?} {upto:?}");

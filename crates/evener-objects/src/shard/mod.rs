@@ -17,7 +17,10 @@ mod queue;
 mod round;
 mod worker;
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -27,14 +30,15 @@ use evener::{CoreDrivers, DriverFactory as _, Setup};
 use evener_files::Task;
 use evener_files::object::{ObjectWork, mark};
 use evener_machine::{Choice, Machine, Silent};
-use evener_shards::{Plan, Portion, Ranged, ShardRun};
+use evener_shards::{Existing, Plan, PlanError, Portion, Ranged, ShardRun};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use self::core::Core;
 use crate::keys;
-use crate::outcome::{Exit, Failure, Retries};
-use crate::report::Report;
-use crate::store::{self, Found, Store};
+use crate::outcome::{Exit, Failure, Kind, Retries};
+use crate::report::{self, Report};
+use crate::spared::Spared;
+use crate::store::{self, Found, Rules, Store};
 use feed::Feed;
 use order::Order;
 use queue::Queue;
@@ -58,26 +62,25 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
         // A parent that has ended already is not noticed: then it is as without.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(Failure::never)?;
     }
-    let name = run.plan.display();
-    let text = std::fs::read_to_string(&run.plan);
-    let text = text.map_err(|error| Failure::never(format_args!("cannot read {name}: {error}")))?;
-    let plan = Plan::read(&text).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
-    let portion = plan.shard(run.number).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
-    let task = keys::task(plan.direction, &run.keys)?;
+    let mut spared = Spared::default();
+    let plan = plan(&run.plan, &mut spared)?;
+    let of_plan = |error: PlanError| Failure::never(format_args!("{}: {error}", run.plan.display()));
+    let portion = plan.shard(run.number).map_err(of_plan)?;
+    let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
+    let task = keys::task(plan.direction, &run.keys, &mut spared, retries.timeout)?;
     mark(&task, &plan.salt, &[])
         .ok_or_else(|| Failure::never("passphrases are for people: shards take keys"))?;
-    let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
     // Where links lead was another machine's when the plan was made.
     store::places(&plan.source, &plan.destination)?;
-    let source = store::open(&plan.source, false, retries)?;
-    let destination = store::open(&plan.destination, true, retries)?;
-    let report = Report::new(run.number, run.json.as_deref(), run.quiet);
-    let report = report.map_err(|error| Failure::never(format_args!("cannot write the report: {error}")))?;
+    let source = store::open(&plan.source, retries).map_err(missing)?;
+    spared.add_places([&plan.source, &plan.destination]);
+    let rules = Rules { spared: spared.clone(), needs_marks: run.existing != Existing::Replace };
+    let destination = store::open_for_outputs(&plan.destination, retries, rules).map_err(missing)?;
+    let lines = run.json.as_deref().map(|path| report::lines(path, &spared)).transpose()?;
+    let report = Report::new(run.number, lines, run.quiet);
     let shared = shared(portion, &task, &*destination);
     let feed = match portion {
-        Portion::Names(shard, upto) => {
-            Feed::new(&*source, &shard.after, upto, plan.is_ordered, retries, &report)
-        }
+        Portion::Names(shard, upto) => Feed::new(&*source, shard, upto, plan.is_ordered, retries, &report),
         // What cannot be shared is done whole, by the first of its shards.
         Portion::Range(object, number) => {
             let is_here = shared.is_some() || number == 0;
@@ -97,10 +100,35 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
         existing: run.existing,
         retries,
         report: &report,
+        ended: OnceLock::new(),
     };
     on_threads(&shard, &queue, threads)?;
     drop(queue);
-    report.finish()
+    match shard.ended.into_inner() {
+        Some(failure) => Err(failure),
+        None => report.finish(),
+    }
+}
+
+/// Reads the plan, whose file is spared.
+fn plan(path: &Path, spared: &mut Spared) -> Result<Plan, Failure> {
+    let name = path.display();
+    let mut text = String::new();
+    let read = File::open(path).and_then(|mut file| {
+        spared.add(&file, "the plan");
+        file.read_to_string(&mut text)
+    });
+    read.map_err(|error| Failure::never(format_args!("cannot read {name}: {error}")))?;
+    Plan::read(&text).map_err(|error| Failure::never(format_args!("{name}: {error}")))
+}
+
+/// A directory that the plan has, and that is not there: what is to be mounted there may come.
+fn missing(failure: Failure) -> Failure {
+    if failure.kind != Kind::Absent {
+        return failure;
+    }
+    let text = format_args!("{failure}; it may be a mount that is missing (evener plan makes DEST)");
+    Failure::new(Kind::Transient, text)
 }
 
 /// The range that a shard is, where it can be done beside others: where their parts can become one output, under a header that all can make,
@@ -193,7 +221,7 @@ mod tests {
 
     use bytes::Bytes;
     use evener_files::age_keys::generate_identity;
-    use evener_shards::{Direction, Existing, Keys, Shard};
+    use evener_shards::{Direction, Keys, Shard};
 
     use super::*;
     use crate::store::{Listing, Making, Standing, Upload};
@@ -264,7 +292,7 @@ mod tests {
         let store = Panicking(bytes);
         let made = generate_identity(std::time::SystemTime::now(), false).map_err(Failure::never)?;
         let keys = Keys { recipients: vec![made.recipient.clone()], ..Keys::default() };
-        let task = keys::task(Direction::Encrypt, &keys)?;
+        let task = keys::task(Direction::Encrypt, &keys, &mut Spared::default(), Duration::ZERO)?;
         let plan = Plan {
             direction: Direction::Encrypt,
             source: "a".to_owned(),
@@ -276,7 +304,7 @@ mod tests {
             ranged: Vec::new(),
         };
         let retries = Retries { timeout: Duration::ZERO };
-        let report = Report::new(0, None, true).unwrap();
+        let report = Report::new(0, None, true);
         let shard = Order {
             plan: &plan,
             portion: plan.shard(0).unwrap(),
@@ -287,8 +315,9 @@ mod tests {
             existing: Existing::Keep,
             retries,
             report: &report,
+            ended: OnceLock::new(),
         };
-        let queue = Queue::new(Feed::new(&store, "", None, true, retries, &report), 0);
+        let queue = Queue::new(Feed::new(&store, &plan.shards[0], None, true, retries, &report), 0);
         on_threads(&shard, &queue, 3)
     }
 

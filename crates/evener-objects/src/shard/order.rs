@@ -1,12 +1,14 @@
 //! What all threads of a shard are to do, and what decides about an output: its name, its mark, and what stands there.
 
+use std::sync::OnceLock;
+
 use evener_files::Task;
 use evener_files::object::mark;
 use evener_shards::{Direction, Existing, Plan, Portion, Ranged};
 
 use crate::outcome::{Failure, Kind, Retries};
 use crate::report::{Ended, Report};
-use crate::store::{Found, Making, Sharing, Standing, Store};
+use crate::store::{Found, Making, Sharing, Standing, Store, is_reserved};
 
 /// What all threads of a shard are to do, with what they do it.
 pub(super) struct Order<'a> {
@@ -20,6 +22,8 @@ pub(super) struct Order<'a> {
     pub(super) existing: Existing,
     pub(super) retries: Retries,
     pub(super) report: &'a Report,
+    /// What every output meets, where one has met it: the run ends.
+    pub(super) ended: OnceLock<Failure>,
 }
 
 impl<'a> Order<'a> {
@@ -37,6 +41,10 @@ impl<'a> Order<'a> {
     /// Says how an object ended. One that the plan has in one state only is not listed again by another run of the shard.
     pub(super) fn report(&self, name: &str, ended: Ended) {
         let ended = match (self.portion, ended) {
+            (_, Ended::Failed(failure)) if failure.kind == Kind::EndsRun => {
+                self.ended.set(failure).ok();
+                return;
+            }
             (Portion::Range(..), Ended::Failed(Failure { kind: Kind::Changed | Kind::Absent, .. })) => {
                 Ended::Failed(Failure::never(
                     "it has changed since the plan was made, or is gone: plan again",
@@ -64,6 +72,9 @@ impl<'a> Order<'a> {
                 stem.filter(is_name).ok_or_else(no_suffix)?.to_owned()
             }
         };
+        if is_reserved(&name) {
+            return Err(Failure::never("its output would have the name of a note of evener's own"));
+        }
         let about: [&[u8]; 2] = [found.version.as_bytes(), &found.bytes.to_le_bytes()];
         let mark =
             mark(self.task, &self.plan.salt, &about).ok_or_else(|| Failure::never("keys have no mark"))?;

@@ -28,7 +28,7 @@ struct State<'a, T> {
     parts: Parts<T>,
     /// Objects that threads look at, any of which may turn out to be large.
     looked_at: usize,
-    /// A thread panicked: what it had is not done by anyone.
+    /// A thread panicked, so that what it had is not done by anyone, or met what ends the run.
     is_broken: bool,
 }
 
@@ -126,7 +126,7 @@ impl<'a, T: Clone> Queue<'a, T> {
         self.changed.notify_all();
     }
 
-    /// A thread panicked: the others end, for what they may wait for never comes.
+    /// A thread panicked, or met what ends the run: the others end too, for what they may wait for never comes.
     pub(super) fn break_down(&self) {
         self.state().is_broken = true;
         self.changed.notify_all();
@@ -142,12 +142,15 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use evener_shards::Shard;
+
     use super::*;
     use crate::outcome::Retries;
     use crate::report::Report;
     use crate::store::breaking::Breaking;
 
     const RETRIES: Retries = Retries { timeout: Duration::from_secs(60) };
+    const ALL: Shard = Shard { after: String::new(), objects: 0, bytes: 0 };
 
     fn taken(queue: &Queue<'_, &'static str>) -> Option<Part<&'static str>> {
         match queue.next() {
@@ -159,8 +162,8 @@ mod tests {
 
     #[test]
     fn parts_are_taken_while_a_broken_listing_pauses() {
-        let (source, report) = (Breaking::new([None; 20]), Report::new(0, None, true).unwrap());
-        let queue = Queue::new(Feed::new(&source, "", None, true, RETRIES, &report), 0);
+        let (source, report) = (Breaking::new([None; 20]), Report::new(0, None, true));
+        let queue = Queue::new(Feed::new(&source, &ALL, None, true, RETRIES, &report), 0);
         thread::scope(|scope| {
             let part = scope.spawn(|| taken(&queue).unwrap());
             // The next pause is of 800 ms at least.
@@ -181,8 +184,8 @@ mod tests {
 
     #[test]
     fn who_finds_no_memory_for_a_part_waits_until_another_has_ended() {
-        let (source, report) = (Breaking::new([None]), Report::new(0, None, true).unwrap());
-        let queue = Queue::new(Feed::new(&source, "", None, true, RETRIES, &report), 10);
+        let (source, report) = (Breaking::new([None]), Report::new(0, None, true));
+        let queue = Queue::new(Feed::new(&source, &ALL, None, true, RETRIES, &report), 10);
         queue.share("large", 2, 9);
         let first = taken(&queue).unwrap();
         thread::scope(|scope| {

@@ -65,6 +65,9 @@ impl Worker<'_, '_, '_> {
                     }
                 },
             }
+            if self.shard.ended.get().is_some() {
+                self.queue.break_down();
+            }
         }
     }
 

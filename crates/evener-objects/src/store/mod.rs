@@ -1,7 +1,7 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
 //! `places.rs` has what users name, `remote.rs` S3's, Google's and Azure's, by the crate `object_store`, `parts.rs` and `blocks.rs` their two kinds of uploads, `sharing.rs`
-//! what several machines need to make one output, `timeouts.rs` how long a request may take, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
+//! what several machines need to make one output, `timeouts.rs` how long a request may take, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local/` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
 mod blocks;
@@ -23,9 +23,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::outcome::{Failure, Retries};
+use crate::spared::Spared;
 
-pub(crate) use places::places;
-pub(crate) use sharing::{RESERVED, Sharing};
+pub(crate) use places::{are_same, places};
+pub(crate) use sharing::{RESERVED, Sharing, is_reserved};
 pub(crate) use walk::{Step, Walk};
 
 /// An object that a listing had.
@@ -98,7 +99,7 @@ pub(crate) trait Store: Send + Sync {
     fn standing(&self, name: &str) -> Result<Option<Standing>, Failure>;
 
     /// Whether what was found marks a folder only: an object without bytes whose name ends in a slash, which no listing here shows. One that
-    /// has gone since is taken for such a marker.
+    /// has gone since is taken for such a marker; one that has changed is a failure.
     fn is_marker(&self, found: &Found) -> Result<bool, Failure> {
         Ok(found.bytes == 0 && self.standing(&found.name)?.is_none())
     }
@@ -136,12 +137,37 @@ pub(crate) trait Upload: Send + Sync {
     }
 }
 
-/// The store that a URI names. A directory that is not there is made where it `is_made` for outputs.
-pub(crate) fn open(place: &str, is_made: bool, retries: Retries) -> Result<Arc<dyn Store>, Failure> {
+/// What a directory for outputs heeds.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// What no output takes the place of.
+    pub(crate) spared: Spared,
+    /// Whether outputs without marks are of no use, for another run would take them for another program's.
+    pub(crate) needs_marks: bool,
+}
+
+/// The store that a URI names. Where there is no such directory, the failure is that it is absent.
+pub(crate) fn open(place: &str, retries: Retries) -> Result<Arc<dyn Store>, Failure> {
+    let rules = Rules { spared: Spared::default(), needs_marks: false };
+    open_for_outputs(place, retries, rules)
+}
+
+/// The same for outputs.
+pub(crate) fn open_for_outputs(
+    place: &str,
+    retries: Retries,
+    rules: Rules,
+) -> Result<Arc<dyn Store>, Failure> {
     match place.strip_prefix("file://") {
-        Some(path) => Ok(Arc::new(local::Local::open(path, is_made)?)),
+        Some(path) => Ok(Arc::new(local::Local::open(path, rules)?)),
         None => Ok(Arc::new(remote::Remote::open(place, retries)?)),
     }
+}
+
+/// Makes the directory that a place is, and those above it, where there is none.
+pub(crate) fn make_directory(place: &str) -> Result<(), Failure> {
+    let Some(path) = place.strip_prefix("file://") else { return Ok(()) };
+    std::fs::create_dir_all(path).map_err(|error| Failure::never(format_args!("{path}: {error}")))
 }
 
 #[cfg(test)]

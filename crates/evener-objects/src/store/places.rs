@@ -24,12 +24,29 @@ pub(crate) fn places(source: &str, destination: &str) -> Result<[String; 2], Fai
     Ok(places)
 }
 
+/// Whether two pairs of places are the same ones, by whatever names.
+pub(crate) fn are_same(ones: [&str; 2], others: [&str; 2]) -> bool {
+    let is_same = |one: &str, other: &str| {
+        let places = Whereabouts::of(one).and_then(|one| Ok((one, Whereabouts::of(other)?)));
+        one == other || places.is_ok_and(|(one, other)| one.is_same(&other))
+    };
+    is_same(ones[0], others[0]) && is_same(ones[1], others[1])
+}
+
 fn absolute(place: &str) -> Result<String, Failure> {
-    if place.contains("://") {
-        return Ok(place.to_owned());
+    match place.strip_prefix("file://") {
+        Some(path) if !path.starts_with('/') => {
+            let text = "a directory is file:///DIR, with three slashes, or is named without file://";
+            return Err(Failure::never(format_args!("{}: {text}", shown(place))));
+        }
+        None if place.contains("://") => return Ok(place.to_owned()),
+        _ => {}
     }
+    let place = place.strip_prefix("file://").unwrap_or(place);
     let path =
         std::path::absolute(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
+    // Without a slash at its end, so that a place has one name in plans.
+    let path: PathBuf = path.components().collect();
     let path = path.to_str().ok_or_else(|| Failure::never(format_args!("{place} is no text")))?;
     Ok(format!("file://{path}"))
 }
@@ -68,6 +85,14 @@ impl RemotePlace {
         let (scheme, prefix) =
             parsed.ok_or_else(|| Failure::never(format_args!("{shown}: no store has such a place")))?;
         Ok(Self { url, scheme, prefix })
+    }
+
+    /// Whether both lie in one bucket, as far as URIs tell.
+    fn has_bucket_of(&self, other: &Self) -> bool {
+        let [(bucket, account), (others, others_account)] = [self.bucket(), other.bucket()];
+        // An account that the environment says may be any.
+        let is_one = account.is_none() || others_account.is_none() || account == others_account;
+        self.scheme == other.scheme && bucket == others && is_one
     }
 
     /// Its bucket or container, and the account if the URI has one.
@@ -129,12 +154,19 @@ impl Whereabouts {
                 one.starts_with(other) || other.starts_with(one)
             }
             (Self::Remote(one), Self::Remote(other)) => {
-                let [(bucket, account), (others, others_account)] = [one.bucket(), other.bucket()];
-                // An account that the environment says may be any.
-                let is_one = account.is_none() || others_account.is_none() || account == others_account;
                 let (prefix, others_prefix) = (&one.prefix, &other.prefix);
                 let is_below = prefix.prefix_matches(others_prefix) || others_prefix.prefix_matches(prefix);
-                one.scheme == other.scheme && bucket == others && is_one && is_below
+                one.has_bucket_of(other) && is_below
+            }
+            _ => false,
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Directory(one), Self::Directory(other)) => one == other,
+            (Self::Remote(one), Self::Remote(other)) => {
+                one.has_bucket_of(other) && one.prefix == other.prefix
             }
             _ => false,
         }
@@ -209,9 +241,38 @@ mod tests {
             assert!(lie_in_each_other(&name("data"), &uri), "{uri}");
         }
         let here = std::env::current_dir().unwrap();
-        assert!(lie_in_each_other(here.to_str().unwrap(), "file://sealed"));
+        assert!(lie_in_each_other(here.to_str().unwrap(), "sealed"));
+        // A host, or a directory with a slash too few: which one is meant is not guessed.
+        for place in ["file://sealed", "file://", "file://localhost/data"] {
+            let refused = places(place, "s3://b/run").unwrap_err();
+            assert!(refused.text.contains("file:///DIR"), "{refused}");
+        }
         for other in ["data2", "new", "link/../new"] {
             assert!(places(&name("data"), &name(other)).is_ok(), "{other}");
+        }
+    }
+
+    #[test]
+    fn places_of_two_plans_are_the_same_by_other_names() {
+        let folder = Folder::temporary();
+        let name = |own: &str| folder.join(own).to_str().unwrap().to_owned();
+        std::fs::create_dir(folder.join("data")).unwrap();
+        symlink("data", folder.join("link")).unwrap();
+        let to = "s3://b/run";
+        let [plain, with_slash] = ["data", "data/"].map(|own| places(&name(own), to).unwrap());
+        assert_eq!(plain, with_slash);
+        let from = plain[0].as_str();
+        for (source, destination) in [
+            (format!("file://{}", name("link")), "s3a://b/run/"),
+            (format!("file://{}/", name("data")), "s3://b/%72un"),
+        ] {
+            assert!(are_same([from, to], [&source, destination]), "{source} {destination}");
+        }
+        let below = format!("{from}/x");
+        for others in
+            [[&below, to], [from, "s3://b/runs"], [from, "s3://b"], [from, "gs://b/run"], [to, from]]
+        {
+            assert!(!are_same([from, to], others), "{others:?}");
         }
     }
 

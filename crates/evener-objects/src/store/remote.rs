@@ -15,8 +15,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, BackoffConfig, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _,
-    ObjectStoreScheme, PutMode, PutMultipartOptions, PutOptions, RetryConfig,
+    Attribute, Attributes, BackoffConfig, Error, GetOptions, GetResult, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutMultipartOptions, PutOptions, RetryConfig,
 };
 use tokio::runtime::Runtime;
 
@@ -133,15 +133,19 @@ impl Store for Remote {
     }
 
     fn read(&self, found: &Found, range: Range<u64>) -> Result<Bytes, Failure> {
-        let path = self.path(&found.name)?;
-        if range.is_empty() {
+        let (path, wanted) = (self.path(&found.name)?, range.end - range.start);
+        // Of no bytes it is asked all the same whether the object is that one.
+        let head = range.is_empty();
+        let if_match = found.version.strip_prefix(BY_ETAG).map(quoted);
+        let range = (!head).then(|| range.into());
+        let options = GetOptions { range, if_match, head, ..GetOptions::default() };
+        let answer = self.wait(self.objects.get_opts(&path, options));
+        let answer = answer.and_then(|answer| is_of(&answer.meta, found).map(|()| answer));
+        let answer = answer.map_err(|failure| self.why_unread(found, failure))?;
+        if head {
             return Ok(Bytes::new());
         }
-        let wanted = range.end - range.start;
-        let if_match = found.version.strip_prefix(BY_ETAG).map(quoted);
-        let options = GetOptions { range: Some(range.into()), if_match, ..GetOptions::default() };
-        let read = async { self.objects.get_opts(&path, options).await?.bytes().await };
-        let bytes = self.wait(read)?;
+        let bytes = self.wait(answer.bytes())?;
         if bytes.len() as u64 == wanted {
             Ok(bytes)
         } else {
@@ -150,18 +154,20 @@ impl Store for Remote {
     }
 
     fn standing(&self, name: &str) -> Result<Option<Standing>, Failure> {
-        let path = self.path(name)?;
-        let options = GetOptions { head: true, ..GetOptions::default() };
-        let head = self.runtime.block_on(self.objects.get_opts(&path, options));
-        match head.map_err(|error| unseen(&error)) {
-            Ok(head) => {
-                let mark = head.attributes.get(&MARK).map(|mark| mark.as_ref().to_owned());
-                // Who writes to it makes another object, which has no mark.
-                Ok(Some(Standing { mark, is_changed: false }))
-            }
-            Err(failure) if failure.kind == Kind::Absent => Ok(None),
-            Err(failure) => Err(failure),
+        let Some(head) = self.head(name)? else { return Ok(None) };
+        let mark = head.attributes.get(&MARK).map(|mark| mark.as_ref().to_owned());
+        // Who writes to it makes another object, which has no mark.
+        Ok(Some(Standing { mark, is_changed: false }))
+    }
+
+    fn is_marker(&self, found: &Found) -> Result<bool, Failure> {
+        if found.bytes > 0 {
+            return Ok(false);
         }
+        let Some(head) = self.head(&found.name)? else { return Ok(true) };
+        // Beside a marker there may be an object under its name without the slash.
+        let Err(changed) = is_of(&head.meta, found) else { return Ok(false) };
+        if self.has_slash(found)? { Ok(true) } else { Err(changed) }
     }
 
     fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure> {
@@ -195,6 +201,38 @@ impl Store for Remote {
 }
 
 impl Remote {
+    fn head(&self, name: &str) -> Result<Option<GetResult>, Failure> {
+        let path = self.path(name)?;
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.runtime.block_on(self.objects.get_opts(&path, options)) {
+            Ok(head) => Ok(Some(head)),
+            Err(error) => match unseen(&error) {
+                failure if failure.kind == Kind::Absent => Ok(None),
+                failure => Err(failure),
+            },
+        }
+    }
+
+    /// Whether what was found has a slash behind its name, which the client leaves out: then it is the first of what lies below the name.
+    fn has_slash(&self, found: &Found) -> Result<bool, Failure> {
+        let stream = self.objects.list(Some(&self.path(&found.name)?));
+        let mut below = Objects { stream, prefix: self.prefix.clone(), runtime: self.runtime };
+        match below.next() {
+            Some(Ok(first)) => Ok(first == *found),
+            Some(Err(unlisted)) => Err(unlisted.failure),
+            None => Ok(false),
+        }
+    }
+
+    /// Why an object could not be read as it was listed: one whose name ends in a slash cannot be asked for.
+    fn why_unread(&self, found: &Found, failure: Failure) -> Failure {
+        let is_other = matches!(failure.kind, Kind::Absent | Kind::Changed);
+        if is_other && found.bytes > 0 && self.has_slash(found).unwrap_or(false) {
+            return Failure::never("its name is no path, for it ends in a slash");
+        }
+        failure
+    }
+
     /// The upload of this name, one of several machines.
     fn shared(&self, making: &Making, upload: &str) -> Result<Parts, Failure> {
         let Uploads::Parts(store) = &self.uploads else { return Err(unshared()) };
@@ -274,6 +312,34 @@ fn quoted(etag: &str) -> String {
     if etag.ends_with('"') { etag.to_owned() } else { format!("\"{etag}\"") }
 }
 
+fn bare(etag: &str) -> &str {
+    etag.trim_start_matches("W/").trim_matches('"')
+}
+
+/// Whether an answer is of the state of an object that was found. A store is asked to look at its entity tag; not every one does, and where it has
+/// none, nothing but this keeps two states apart.
+fn is_of(meta: &ObjectMeta, found: &Found) -> Result<(), Failure> {
+    let is_same = match (found.version.strip_prefix(BY_ETAG), meta.e_tag.as_deref()) {
+        (Some(tag), Some(other)) => bare(tag) == bare(other),
+        (Some(_), None) => true,
+        (None, _) => {
+            let time = meta.last_modified.timestamp();
+            if time == 0 {
+                return Err(Failure::never(
+                    "the store gives it neither an entity tag nor a time of change, so that no one state of it can be read",
+                ));
+            }
+            // Headers have no fractions of seconds.
+            let listed = found.version.strip_prefix(BY_TIME).and_then(|micros| micros.parse::<i64>().ok());
+            listed.map(|micros| micros.div_euclid(1_000_000)) == Some(time)
+        }
+    };
+    match is_same && meta.size == found.bytes {
+        true => Ok(()),
+        false => Err(Failure::new(Kind::Changed, "it has changed since it was listed")),
+    }
+}
+
 /// A listing under way.
 struct Objects {
     stream: BoxStream<'static, Result<ObjectMeta, Error>>,
@@ -306,7 +372,7 @@ impl Objects {
             "" => whole,
             prefix => whole.strip_prefix(prefix)?.strip_prefix('/')?,
         };
-        let version = match meta.e_tag.filter(|etag| !etag.trim_matches('"').is_empty()) {
+        let version = match meta.e_tag.filter(|etag| !bare(etag).is_empty()) {
             Some(etag) => format!("{BY_ETAG}{etag}"),
             None => format!("{BY_TIME}{}", meta.last_modified.timestamp_micros()),
         };

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
@@ -60,10 +61,27 @@ impl Requests {
         if bytes <= LITTLE_BYTES {
             return self.little.execute(request).await;
         }
-        let late = |_| HttpError::new(HttpErrorKind::Timeout, std::io::Error::from(ErrorKind::TimedOut));
         let answer = tokio::time::timeout(self.timeouts.for_bytes(bytes), self.large.execute(request));
-        answer.await.map_err(late)?
+        self.whole(answer.await.map_err(|_| late())??).await
     }
+
+    /// An answer with all of its body, of which no piece comes late. It is short, for the request had the bytes; what takes long to be answered
+    /// (parts that become an object) gets white space meanwhile.
+    async fn whole(&self, answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+        let (head, body) = answer.into_parts();
+        let (mut pieces, mut whole) = (body.bytes_stream(), Vec::new());
+        loop {
+            match tokio::time::timeout(self.timeouts.still, pieces.next()).await {
+                Ok(Some(piece)) => whole.extend_from_slice(&piece?),
+                Ok(None) => return Ok(HttpResponse::from_parts(head, whole.into())),
+                Err(_) => return Err(late()),
+            }
+        }
+    }
+}
+
+fn late() -> HttpError {
+    HttpError::new(HttpErrorKind::Timeout, std::io::Error::from(ErrorKind::TimedOut))
 }
 
 impl HttpService for Requests {
@@ -82,7 +100,7 @@ impl HttpService for Requests {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{BufRead, BufReader, Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
     use std::thread;
 
@@ -92,23 +110,28 @@ mod tests {
     use super::*;
     use crate::store::signing::Libcrypto;
 
-    /// Reads a request as a slow line does, and answers in two halves.
-    fn serve(mut client: &TcpStream, pause: Duration) {
-        let mut request = BufReader::new(client);
+    /// Reads the head of a request; how many bytes follow it.
+    fn head(request: &mut impl BufRead) -> Option<usize> {
         let mut length = 0;
         loop {
             let mut line = String::new();
             if request.read_line(&mut line).unwrap() == 0 {
-                return;
+                return None;
             }
             let lower = line.to_ascii_lowercase();
             if let Some(bytes) = lower.strip_prefix("content-length:") {
                 length = bytes.trim().parse().unwrap();
             }
             if line == "\r\n" {
-                break;
+                return Some(length);
             }
         }
+    }
+
+    /// Reads a request as a slow line does, and answers in two halves.
+    fn serve(mut client: &TcpStream, pause: Duration) {
+        let mut request = BufReader::new(client);
+        let Some(mut length) = head(&mut request) else { return };
         let mut piece = vec![0; 1 << 20];
         while length > 0 {
             thread::sleep(pause);
@@ -122,13 +145,26 @@ mod tests {
         client.write_all(b"cd").ok();
     }
 
+    /// Reads a request at once, and answers with less than it says.
+    fn serve_half(mut client: &TcpStream) {
+        let mut request = BufReader::new(client);
+        let Some(length) = head(&mut request) else { return };
+        request.read_exact(&mut vec![0; length]).unwrap();
+        client.write_all(b"HTTP/1.1 503 Slow Down\r\ncontent-length: 100\r\n\r\nhalf").unwrap();
+        thread::sleep(Duration::from_secs(60));
+    }
+
     fn store(pause: Duration) -> impl ObjectStore {
+        store_of(move |client| serve(client, pause))
+    }
+
+    fn store_of(serve: impl Fn(&TcpStream) + Clone + Send + 'static) -> impl ObjectStore {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         thread::spawn(move || {
             for client in listener.incoming() {
-                let client = client.unwrap();
-                thread::spawn(move || serve(&client, pause));
+                let (client, serve) = (client.unwrap(), serve.clone());
+                thread::spawn(move || serve(&client));
             }
         });
         let store = AmazonS3Builder::new().with_bucket_name("b").with_region("r").with_allow_http(true);
@@ -155,5 +191,17 @@ mod tests {
         let (read, given_up) = runtime.block_on(async { tokio::join!(read(&slow), read(&still)) });
         assert_eq!(read.unwrap(), "abcd");
         given_up.unwrap_err();
+    }
+
+    #[test]
+    fn an_answer_to_a_large_part_that_stands_still_in_its_middle_is_given_up() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let path = object_store::path::Path::from("object");
+        // Long after it is to be given up, and long before the server goes on.
+        let store = store_of(serve_half);
+        let put = store.put(&path, vec![7; 200 << 10].into());
+        let put = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), put).await });
+        put.expect("it was given up").unwrap_err();
     }
 }

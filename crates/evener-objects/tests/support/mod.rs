@@ -4,6 +4,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod google;
+pub(crate) mod odd;
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,7 @@ pub(crate) fn planning(source: &str, destination: &str, wanted: Wanted, output: 
         wanted,
         no_ranges: false,
         output: output.to_owned(),
+        force: false,
         quiet: true,
     }
 }

@@ -54,9 +54,15 @@ pub(crate) struct Plan {
 
     /// Where the plan goes; `-` is standard output.
     ///
-    /// A plan that stands there is replaced. If it is of the same places, finished outputs of its shards are known again, for recipients too.
+    /// A plan of the same places that stands there is replaced, and finished outputs of its shards are known again, for recipients too.
     #[arg(short, long, value_name = "PLAN")]
     output: PathBuf,
+
+    /// Replaces another file too, but no key.
+    ///
+    /// Finished outputs of a plan of other places, or of one that cannot be read, are not known again for recipients.
+    #[arg(long)]
+    force: bool,
 
     /// Says nothing but failures.
     #[arg(short, long)]
@@ -77,6 +83,7 @@ pub(crate) fn run(arguments: &Plan) -> anyhow::Result<Exit> {
         wanted,
         no_ranges: arguments.no_ranges,
         output: arguments.output.clone(),
+        force: arguments.force,
         quiet: arguments.quiet,
     }))
 }

@@ -112,6 +112,8 @@ pub(crate) struct RunShard {
     with_parent: bool,
 
     /// Writes a line of JSON for each object and one for the shard; `-` is standard output.
+    ///
+    /// It takes the place of no key and no plan, and lies outside SOURCE and DEST.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
     json: Option<PathBuf>,
 

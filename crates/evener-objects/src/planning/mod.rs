@@ -1,13 +1,15 @@
-//! `evener plan`: a walk over the listing, cuts, one file.
+//! `evener plan`: a walk over the listing, cuts, one file (`file.rs`).
 //!
 //! Stores list in the order of bytes, nearly all of them; what does not is listed once more, whole, and put in order here.
 
-use std::path::Path;
+mod file;
+
 use std::thread;
 use std::time::Duration;
 
-use evener_shards::{Cuts, Direction, Plan, Planning, RANGE_BYTES_MIN, Ranged, SALT_BYTES, Shard, Wanted};
+use evener_shards::{Cuts, Direction, Plan, Planning, RANGE_BYTES_MIN, Ranged, Shard, Wanted};
 
+use self::file::PlanFile;
 use crate::outcome::{Breaks, Exit, Failure, Kind, Retries};
 use crate::report::say;
 use crate::store::{self, Found, Step, Store, Walk};
@@ -19,15 +21,25 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
     let [source, destination] = store::places(&planning.source, &planning.destination)?;
     let (direction, suffix) = (planning.direction, planning.suffix.clone());
-    let salt = salt(&planning.output, &source, &destination)?;
+    let file = PlanFile::new(&planning.output, [&source, &destination], planning.force);
+    // At once, before a listing that may take long.
+    file.check()?;
     let retries = Retries { timeout: TIMEOUT };
-    let store = store::open(&source, false, retries)?;
+    // What is not there now is no mount of another machine's that may come.
+    let store = store::open(&source, retries).map_err(|failure| match failure.kind {
+        Kind::Absent => Failure { kind: Kind::Never, ..failure },
+        _ => failure,
+    })?;
     // Whether keys are of a format that can be cut is not known here; where they are not, the first range is the whole.
     let is_cut = !planning.no_ranges && can_share(&destination, retries);
     let ((shards, ranged), is_ordered) = shards(&*store, planning.wanted, is_cut, retries)?;
+    // Here and nowhere else: a run that does not find it may have a mount that is missing.
+    store::make_directory(&destination)?;
+    let salt = file.salt()?;
+    let (source, destination) = (source.clone(), destination.clone());
     let plan = Plan { direction, source, destination, suffix, salt, is_ordered, shards, ranged };
     let text = plan.written();
-    write(&planning.output, text.as_bytes())?;
+    file.write(text.as_bytes())?;
     if !planning.quiet {
         let names = plan.shards.iter().map(|shard| (shard.objects, shard.bytes));
         let all = names.chain(plan.ranged.iter().map(|object| (1, object.bytes)));
@@ -43,7 +55,7 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
 
 /// Whether the store of outputs takes one from several machines. One that cannot be opened now is a failure of who writes to it.
 fn can_share(destination: &str, retries: Retries) -> bool {
-    store::open(destination, false, retries).is_ok_and(|store| store.sharing().is_some())
+    store::open(destination, retries).is_ok_and(|store| store.sharing().is_some())
 }
 
 /// Shards of names and objects that are cut into ranges, if any is to be.
@@ -132,34 +144,6 @@ fn each(
             Step::Broken(failure) => return Err(failure),
         }
     }
-}
-
-/// The random number of the plan: that of the plan that stands there already, if it is of the same places, so that its outputs are known
-/// again.
-fn salt(output: &Path, source: &str, destination: &str) -> Result<[u8; SALT_BYTES], Failure> {
-    let earlier = std::fs::read_to_string(output).ok().and_then(|text| Plan::read(&text).ok());
-    if let Some(earlier) =
-        earlier.filter(|earlier| earlier.source == source && earlier.destination == destination)
-    {
-        return Ok(earlier.salt);
-    }
-    let mut salt = [0; SALT_BYTES];
-    getrandom::getrandom(&mut salt).map_err(Failure::never)?;
-    Ok(salt)
-}
-
-/// Writes a file beside its place and gives it its name.
-fn write(output: &Path, text: &[u8]) -> Result<(), Failure> {
-    if output == Path::new("-") {
-        use std::io::Write as _;
-        return std::io::stdout()
-            .write_all(text)
-            .map_err(|error| Failure::never(format_args!("standard output: {error}")));
-    }
-    let mut draft = output.as_os_str().to_owned();
-    draft.push(".draft");
-    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, output));
-    written.map_err(|error| Failure::never(format_args!("cannot write {}: {error}", output.display())))
 }
 
 #[cfg(test)]
