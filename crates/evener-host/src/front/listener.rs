@@ -72,7 +72,7 @@ impl Drop for Listener {
     }
 }
 
-/// A socket that listens there, whose file nobody may use from the beginning whom `mode` keeps out.
+/// A socket that listens there; from the beginning its file has no more rights than `mode`.
 fn listening(address: &SocketAddrUnix, mode: u32) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -44,7 +44,7 @@ impl Region {
     }
 
     /// Whether `file`, of which the region shows the bytes from `offset` on, has all pages of the `len` bytes at offset `at`, in main memory or swapped out. It takes
-    /// as long as these are many, and waits for nobody who has the file.
+    /// as long as these are many, and takes no lock of the file's.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ pub(super) struct Operation<'a> {
 }
 
 /// Hands a request over, or the next part of a message to hash (`order` is none). Returns how many bytes the kernel took: of a request as many as there is space for, and
-/// `EAGAIN` where there is none. It would wait for space until an answer is read, which nobody does before all is sent. A message to hash takes no space, and the module's time.
+/// `EAGAIN` where there is none. It would wait for space until an answer is read, which is done once all is sent. A message to hash takes no space, and the module's time.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     order: Option<Operation<'_>>,

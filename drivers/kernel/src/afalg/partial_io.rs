@@ -161,7 +161,7 @@ fn a_request_that_went_out_in_part_is_asked_once_more_elsewhere() {
 
 #[test]
 fn a_request_for_which_the_kernel_has_no_space_waits_for_none() {
-    // It never reads, and leaves when the request is done, or after so long that somebody waits for it.
+    // It never reads, and leaves when the request is done, or after so long that the driver waits for it.
     let ((done, is_done), (told, was_in_time)) = (mpsc::channel(), mpsc::channel());
     let deaf = request_socket(move |stream| {
         told.send(is_done.recv_timeout(Duration::from_secs(20)).is_ok()).unwrap();

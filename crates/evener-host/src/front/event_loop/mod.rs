@@ -44,7 +44,7 @@ pub(crate) struct EventLoop<'h> {
     /// Clients of which a message waits for the module.
     stopping: Vec<u64>,
     next_id: u64,
-    /// Nobody is let in before the next look, for there are no descriptors, or too many wait to be closed.
+    /// Neither clients nor administrators are let in before the next look, for there are no descriptors, or too many wait to be closed.
     is_paused: bool,
     administrators: Vec<JoinHandle<()>>,
     /// Since when there is no client.
