@@ -16,7 +16,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Job, Session, SessionId};
 use evener_driver_kernel::ocf::CryptOp;
 use rustix::io::Errno;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::fuse::{POLL_IN, POLL_OUT};
 use crate::outcome::result;
@@ -155,8 +155,8 @@ impl AsyncQueue {
         run(jobs);
         for (job, entry) in jobs.iter_mut().zip(&mut waiting) {
             if let Stage::Waiting { text, iv, .. } = &entry.stage {
-                let outcome = result(job, &entry.op, text, iv).map(Zeroizing::new);
-                job.space_mut()[..text.len()].fill(0);
+                let outcome = result(job, &entry.op, text, iv);
+                job.space_mut()[..text.len()].zeroize();
                 job.disarm();
                 entry.stage = Stage::Finished(outcome);
             }

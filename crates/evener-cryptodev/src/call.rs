@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, Job, Session};
 use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::async_queue::AsyncRequest;
 use crate::clients::{Clients, Key};
@@ -31,7 +31,7 @@ pub(crate) enum Answer {
     /// More of the client's memory is needed.
     Fetch { input: Vec<Span>, output: Vec<Span> },
     /// What is written into the space that was requested.
-    Done(Vec<u8>),
+    Done(Zeroizing<Vec<u8>>),
 }
 
 /// Answers a call; `run` runs the one job of `burst`.
@@ -93,7 +93,7 @@ fn open_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errn
     }
     let key = Key::new(op.cipher, op.mac, Zeroizing::new(key.to_vec()))?;
     let session = clients.add(ioctl.client, key)?;
-    Ok(Answer::Done(SessionOp { session, ..op }.bytes()))
+    Ok(Answer::Done(SessionOp { session, ..op }.bytes().into()))
 }
 
 fn close_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
@@ -101,7 +101,7 @@ fn close_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Err
         return Ok(Answer::Fetch { input: vec![record(ioctl, 4)], output: vec![] });
     };
     clients.remove(ioctl.client, u32::from_ne_bytes(session))?;
-    Ok(Answer::Done(Vec::new()))
+    Ok(Answer::Done(Zeroizing::default()))
 }
 
 fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
@@ -117,7 +117,7 @@ fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errn
     info[place..place + DRIVER.len()].copy_from_slice(DRIVER.as_bytes());
     // Programs that look for a device are to find one here, for that is why the node is there.
     info[flags..flags + 4].copy_from_slice(&ocf::IS_DEVICE.to_ne_bytes());
-    Ok(Answer::Done(info))
+    Ok(Answer::Done(info.into()))
 }
 
 /// A request that was checked, with as much of the client's memory as the kernel fetched.
@@ -186,7 +186,7 @@ fn crypt<'m>(
     if !ioctl.has_space && request.data.is_empty() {
         return Ok(match named(spaces(&request.op, request.algorithm())) {
             // Asks for no output, so it is done already.
-            nothing if nothing.is_empty() => Answer::Done(Vec::new()),
+            nothing if nothing.is_empty() => Answer::Done(Zeroizing::default()),
             output => Answer::Fetch { input: request.input(whole), output },
         });
     }
@@ -200,7 +200,7 @@ fn crypt<'m>(
     }
     let job = burst.first_mut().ok_or(Errno::IO)?;
     let result = if fits { result(job, &request.op, text, iv) } else { Err(Errno::INVAL) };
-    job.space_mut()[..text.len()].fill(0);
+    job.space_mut()[..text.len()].zeroize();
     // Or the key would be there for as long as no other comes.
     job.disarm();
     result.map(Answer::Done)
@@ -223,7 +223,7 @@ fn submit(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
         text: text.to_vec().into(),
         iv: iv.to_vec(),
     })?;
-    Ok(Answer::Done(Vec::new()))
+    Ok(Answer::Done(Zeroizing::default()))
 }
 
 /// `CIOCASYNCFETCH`: the record as it was submitted, and its results where it says. Between the rounds the request is the calling
@@ -239,7 +239,10 @@ fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
         return Ok(Answer::Fetch { input: vec![], output });
     }
     let (op, came) = clients.queue.take(ioctl.client, ioctl.thread)?;
-    Ok(Answer::Done([op.bytes(), came.to_vec()].concat()))
+    let mut data = Zeroizing::new(Vec::with_capacity(CryptOp::BYTES + came.len()));
+    data.extend_from_slice(&op.bytes());
+    data.extend_from_slice(&came);
+    Ok(Answer::Done(data))
 }
 
 fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {

@@ -2,6 +2,7 @@
 //! machine's order.
 
 use rustix::io::Errno;
+use zeroize::Zeroizing;
 
 /// Longest message: a page for its head, 32 for data.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4_096 + (128 << 10) + 4_096;
@@ -138,14 +139,15 @@ pub(crate) enum Reply {
         output: Vec<Span>,
     },
     /// A call went well; these bytes go to the requested space, one part behind the other.
-    Ioctl(Vec<u8>),
+    Ioctl(Zeroizing<Vec<u8>>),
     /// What a client may do: [`POLL_IN`], [`POLL_OUT`].
     Polled(u32),
 }
 
 impl Reply {
-    pub(crate) fn bytes(&self, unique: u64) -> Vec<u8> {
-        let mut body = Vec::new();
+    /// The message of it, which may hold text in clear.
+    pub(crate) fn bytes(&self, unique: u64) -> Zeroizing<Vec<u8>> {
+        let mut body = Zeroizing::new(Vec::new());
         let mut error = 0_i32;
         match self {
             Self::Empty => {}
@@ -165,8 +167,10 @@ impl Reply {
                 }
             }
             Self::Ioctl(data) => {
+                // At once: what grows leaves a copy behind.
+                body.reserve_exact(16 + data.len());
                 body.extend([0; 16]);
-                body.extend(data);
+                body.extend_from_slice(data);
             }
             Self::Polled(events) => {
                 body.extend(events.to_ne_bytes());
@@ -178,7 +182,7 @@ impl Reply {
 }
 
 /// The answer to the first message: which node it is to be.
-pub(crate) fn init_reply(unique: u64, name: &str) -> Vec<u8> {
+pub(crate) fn init_reply(unique: u64, name: &str) -> Zeroizing<Vec<u8>> {
     // struct cuse_init_out: version, unused, flags, most that is read and written, number of the device (0: any), spare.
     let words = [7, 31, 0, UNRESTRICTED, DATA_BYTES_MAX, DATA_BYTES_MAX, 0, 0];
     let mut body: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
@@ -188,17 +192,17 @@ pub(crate) fn init_reply(unique: u64, name: &str) -> Vec<u8> {
 }
 
 /// Wakes a client that sleeps in `poll`: a notification, which answers no message.
-pub(crate) fn wake(sleeper: u64) -> Vec<u8> {
+pub(crate) fn wake(sleeper: u64) -> Zeroizing<Vec<u8>> {
     framed(0, NOTIFY_POLL, &sleeper.to_ne_bytes())
 }
 
-fn framed(unique: u64, error: i32, body: &[u8]) -> Vec<u8> {
+fn framed(unique: u64, error: i32, body: &[u8]) -> Zeroizing<Vec<u8>> {
     let length = u32::try_from(REPLY_HEAD_BYTES + body.len()).expect("replies are short");
-    let mut bytes = Vec::with_capacity(REPLY_HEAD_BYTES + body.len());
+    let mut bytes = Zeroizing::new(Vec::with_capacity(REPLY_HEAD_BYTES + body.len()));
     bytes.extend(length.to_ne_bytes());
     bytes.extend(error.to_ne_bytes());
     bytes.extend(unique.to_ne_bytes());
-    bytes.extend(body);
+    bytes.extend_from_slice(body);
     bytes
 }
 

@@ -9,6 +9,7 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::call::{self, Answer};
 use crate::clients::Clients;
@@ -60,7 +61,10 @@ pub struct Served {
 /// A node that exists as long as this does.
 pub struct Node {
     cuse: File,
-    buffer: Vec<u8>,
+    /// For one message, with keys and text in clear: zero but while that is worked on.
+    buffer: Zeroizing<Vec<u8>>,
+    /// Bytes of the message that is there.
+    message_bytes: usize,
 }
 
 impl Node {
@@ -75,11 +79,15 @@ impl Node {
             return Err(Error::BadName(name.to_owned()));
         }
         let cuse = OpenOptions::new().read(true).write(true).open(Path::new(CUSE)).map_err(Error::NoCuse)?;
-        let mut node = Self { cuse, buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
+        let mut node = Self::over(cuse);
         let first = node.next()?.map(|message| (message.unique, message.request));
         let Some((unique, Request::Init)) = first else { return Err(Error::Garbled) };
         node.cuse.write_all(&fuse::init_reply(unique, name)).map_err(Error::Refused)?;
         Ok(node)
+    }
+
+    fn over(cuse: File) -> Self {
+        Self { cuse, buffer: vec![0; fuse::MESSAGE_BYTES_MAX].into(), message_bytes: 0 }
     }
 
     /// Answers requests until `cancel`. Jobs run by `caller`; `jobs`, at least one, bring the memory for them, of
@@ -140,7 +148,9 @@ impl Node {
             caller.crypt(jobs);
             jobs.extend(idle);
         };
-        Ok(answer(message, clients, run, jobs).map(|reply| (unique, reply)))
+        let reply = answer(message, clients, run, jobs);
+        self.buffer[..self.message_bytes].zeroize();
+        Ok(reply.map(|reply| (unique, reply)))
     }
 
     /// A client that was killed meanwhile takes no reply: `ENOENT`.
@@ -165,7 +175,10 @@ impl Node {
 
     fn next(&mut self) -> Result<Option<Message<'_>>, Error> {
         match self.cuse.read(&mut self.buffer) {
-            Ok(bytes) => Message::parse(&self.buffer[..bytes]).map(Some).ok_or(Error::Garbled),
+            Ok(bytes) => {
+                self.message_bytes = bytes;
+                Message::parse(&self.buffer[..bytes]).map(Some).ok_or(Error::Garbled)
+            }
             Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::NOENT)) => {
                 Ok(None)
             }

@@ -119,8 +119,8 @@ fn files_of(clients: usize) -> u64 {
 }
 
 /// Open files that one client may make the host have: its stream, its process, a kick and a call for each of four rings, the eight that
-/// come beside a message, and one of its memory. At rest one of good faith costs five.
-const FILES_OF_CLIENT: u64 = 2 + 8 + 8 + 1;
+/// come beside a message, and those of its memory, of which there are eight at most. At rest one of good faith costs five, a guest one more for each further file of memory.
+const FILES_OF_CLIENT: u64 = 2 + 8 + 8 + 8;
 
 /// Open files of the host's own: standard ones, sockets, drivers of modules, administrators and connections that are refused. Assumed, not
 /// measured: 256, for it has some 20 by itself and refuses 64 at the same time.

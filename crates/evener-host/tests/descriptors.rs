@@ -7,17 +7,18 @@ mod ffi;
 mod support;
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, IoSlice, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use evener_testing::hosts::{AT_ONCE, HostProcess, serve};
 use evener_testing::waiting::soon;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 
 use support::{ALL_FEATURES, GUEST, MEMORY_BYTES, Raw, USER, halves, send_bytes, words};
 
@@ -47,8 +48,30 @@ impl Host {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.0.pid()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.0.pid()).unwrap()).unwrap()
+    }
+
+    fn limit_open_files(&self, most: u64) {
+        let before = getrlimit(Resource::Nofile);
+        let limit = Rlimit { current: Some(most), maximum: before.maximum };
+        prlimit(Some(self.pid()), Resource::Nofile, limit).unwrap();
+    }
+
+    fn open_files(&self) -> u64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.0.pid())).unwrap().count() as u64
+    }
+
+    /// What its threads used so far, in hundredths of a second.
+    fn core_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        // User's and system's, the 14th and 15th of all; the first of these is the third.
+        let ticks = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum::<u64>();
+        Duration::from_millis(10 * ticks)
     }
 
     /// A client that comes, is told what it asks, and gets a session.
@@ -151,6 +174,46 @@ fn who_has_too_many_descriptors_wait_is_let_in_no_more_and_what_it_has_goes_on()
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         }
     }));
+}
+
+/// Open files that a host is let have in the next test, of its clients and its own.
+const OPEN_FILES: u64 = 700;
+
+#[test]
+fn what_one_user_sends_and_does_not_close_leaves_a_host_most_of_its_descriptors() {
+    let host = Host::start();
+    host.limit_open_files(OPEN_FILES);
+    let mut bystander = host.serves_another();
+    let null = File::open("/dev/null").unwrap();
+    let (file, _other) = lingering();
+    let mut clients: Vec<Raw> = (0..6).map(|_| Raw::connect(&host.socket())).collect();
+    host.while_it_stands_still(|| {
+        clients[0].send(3, &[], &[file.as_fd()]);
+        drop(file);
+        clients[1..].iter().for_each(|raw| raw.send(3, &[], &[null.as_fd(); 253]));
+    });
+    clients.iter_mut().skip(1).for_each(|raw| assert!(raw.ends()));
+    bystander.open_cbc(&[2; 16], true);
+    let held = host.open_files();
+    assert!(held < 350, "{held} of {OPEN_FILES} are held");
+}
+
+#[test]
+fn a_host_without_descriptors_waits_for_some_before_it_lets_in_an_administrator() {
+    let host = Host::start();
+    // As many as the standard ones: no other number is to be had.
+    host.limit_open_files(3);
+    let mut administrator = UnixStream::connect(host.0.control()).unwrap();
+    administrator.write_all(b"report\n").unwrap();
+    let before = host.core_time();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = host.core_time() - before;
+    assert!(used < Duration::from_millis(200), "it tries all the time: {used:?} of two seconds");
+    host.limit_open_files(OPEN_FILES);
+    administrator.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut answer = String::new();
+    BufReader::new(administrator).read_line(&mut answer).unwrap();
+    assert!(answer.starts_with('{'), "{answer}");
 }
 
 #[test]

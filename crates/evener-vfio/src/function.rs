@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
-use evener_fd::{CheckedFd, SystemError};
+use evener_fd::{CheckedFd, SystemError, not_in_children};
 use evener_ring::Region;
 
 use crate::address::Address;
@@ -122,7 +122,7 @@ impl Reserved {
         joined.map_err(refused_by("the group", address))?;
         // Digits, colons and a point.
         let name = CString::new(address.to_string()).unwrap_or_default();
-        let file = group.checked().and_then(|group| ffi::function(group, &name)).and_then(CheckedFd::new);
+        let file = group.checked().and_then(|group| ffi::function(group, &name)).and_then(not_in_children);
         let file = file.map_err(refused_by("the file", address))?;
         Ok(Function { file, _group: group, container, lent: Vec::new(), process })
     }
@@ -229,7 +229,7 @@ impl Function {
 
 impl Drop for Function {
     fn drop(&mut self) {
-        // A forked child has the files, too: what it drops is its parent's still, and what the parent drops ends though the child has them.
+        // What a forked child drops is its parent's still. Its copies of the files it has closed: one would keep the device, and what it reaches, beyond the parent's end.
         if process::id() != self.process {
             return;
         }
@@ -243,7 +243,7 @@ impl Drop for Function {
 
 fn open(path: &Path, address: Address) -> Result<CheckedFd, Refused> {
     let file = OpenOptions::new().read(true).write(true).open(path).map(OwnedFd::from);
-    file.and_then(CheckedFd::new).map_err(|error| match error.raw_os_error() {
+    file.and_then(not_in_children).map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY) => Refused::Taken(address),
         _ => SystemError::of(path.display().to_string())(error).into(),
     })
@@ -253,4 +253,31 @@ fn open(path: &Path, address: Address) -> Result<CheckedFd, Refused> {
 fn target(link: &Path) -> Option<String> {
     let path = fs::read_link(link).ok()?;
     Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn what_a_function_is_reached_by_is_not_open_in_a_forked_child() {
+        let address = "0000:00:10.0".parse().unwrap();
+        let file = open("/dev/null".as_ref(), address).unwrap();
+        let number = file.checked().unwrap().as_raw_fd();
+        // SAFETY: the child calls what a signal handler may, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the call takes numbers.
+            let is_open = unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0;
+            // SAFETY: it ends the process.
+            unsafe { libc::_exit(is_open.into()) };
+        }
+        let mut status = -1;
+        // SAFETY: the place lives through the call.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "its copy is open");
+        assert!(file.checked().is_ok(), "the parent has it");
+    }
 }

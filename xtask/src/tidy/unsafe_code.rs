@@ -108,6 +108,7 @@ const RING: &[&str] = &[
     "src/lending/object_pool.rs",
     "src/process/mapped_words.rs",
     "src/process/mapping.rs",
+    "src/process/pages.rs",
     "src/process/per_fork.rs",
     "src/process/per_process.rs",
     "src/process/region.rs",

@@ -242,11 +242,11 @@ fn a_host_has_no_more_clients_than_open_files_and_says_so() {
         place.program("sh").args(["-c", &script]).run()
     };
     let usual = limited("").ended_with(0);
-    for words in ["1024 clients may need 19712 open files", "may have 1000", "enough for 39 clients"] {
+    for words in ["1024 clients may need 26880 open files", "may have 1000", "enough for 28 clients"] {
         assert!(usual.stderr().contains(words), "{}", usual.stderr());
     }
-    limited("--clients 39").ended_with(0);
-    limited("--clients 40").ended_with(2).saying("--clients: 40 clients may need 1016 open files");
+    limited("--clients 28").ended_with(0);
+    limited("--clients 29").ended_with(2).saying("--clients: 29 clients may need 1010 open files");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Client {
         let (mut data, mut has_space) = (Vec::new(), false);
         for _ in 0..4 {
             match self.round(call, &data, has_space, run)? {
-                Answer::Done(written) => return Ok(written),
+                Answer::Done(written) => return Ok(written.to_vec()),
                 Answer::Fetch { input, output } => {
                     has_space = !output.is_empty();
                     if let Some(record) = self.meanwhile.take_if(|_| has_space) {

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 
 use crate::error::HostError;
 use crate::front::path_lock::PathLock;
@@ -34,11 +38,9 @@ impl Listener {
         let address = SocketAddrUnix::new(path).map_err(too_long)?;
         let _alone = PathLock::take(path).map_err(failed)?;
         remove_stale(path, &address).map_err(failed)?;
-        let socket = UnixListener::bind(path).map_err(|error| failed(explained(path, error)))?;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
-        let about = fs::symlink_metadata(path).map_err(failed)?;
-        Ok(Self { socket, bound: Some(Bound { path: path.to_owned(), file: (about.dev(), about.ino()) }) })
+        let socket = listening(&address, mode).map_err(|error| failed(explained(path, error)))?;
+        let file = set_mode(path, mode).map_err(failed)?;
+        Ok(Self { socket, bound: Some(Bound { path: path.to_owned(), file }) })
     }
 
     /// Takes one that another process has bound, and keeps.
@@ -68,6 +70,30 @@ impl Drop for Listener {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// A socket that listens there; from the beginning its file has no more rights than `mode`.
+fn listening(address: &SocketAddrUnix, mode: u32) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The new file has the socket's mode, without what the process's mask takes away.
+    fchmod(&socket, Mode::from_raw_mode(mode))?;
+    bind(&socket, address)?;
+    // As many as the system lets wait.
+    listen(&socket, -1)?;
+    Ok(socket.into())
+}
+
+/// Gives the socket at `path` its whole mode, and says which file it is: device and number. What another user puts in its place there, a link or a file, stays as it is.
+fn set_mode(path: &Path, mode: u32) -> io::Result<(u64, u64)> {
+    let place = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    let about = place.metadata()?;
+    if !about.file_type().is_socket() {
+        return Err(io::Error::other("another file was put there meanwhile"));
+    }
+    let same = format!("/proc/self/fd/{}", place.as_raw_fd());
+    fs::set_permissions(same, fs::Permissions::from_mode(mode))?;
+    Ok((about.dev(), about.ino()))
 }
 
 /// What is in the way of a name, and the way out, where the system says less.
@@ -152,7 +178,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host");
         let mute = UnixListener::bind(&path).unwrap();
-        rustix::net::listen(&mute, 1).unwrap();
+        listen(&mute, 1).unwrap();
         let _waiting: Vec<_> = (0..2).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let second = Listener::bind(&path, 0o600).map(drop).unwrap_err();
         assert!(second.to_string().contains("another process listens there"), "{second}");
@@ -171,6 +197,25 @@ mod tests {
         assert!(matches!(second, Err(HostError::Socket { .. })), "somebody listens");
         drop(first);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_mode_is_the_sockets_own_whatever_is_put_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("host"), folder.path().join("victim"));
+        let mode_of = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
+        let host = Listener::bind(&path, 0o666).unwrap();
+        assert_eq!(mode_of(&path), 0o666, "the mask takes nothing away");
+        fs::write(&victim, "others' own").unwrap();
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
+        for put in [std::os::unix::fs::symlink::<&Path, &Path>, |victim, path| fs::hard_link(victim, path)] {
+            fs::remove_file(&path).unwrap();
+            put(&victim, &path).unwrap();
+            assert!(set_mode(&path, 0o666).is_err());
+            assert_eq!(mode_of(&victim), 0o600);
+        }
+        drop(host);
+        assert!(path.exists(), "it is not the host's");
     }
 
     #[test]

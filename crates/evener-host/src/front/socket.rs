@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use zeroize::Zeroizing;
 
-use crate::state::closer::{Closer, Foreign, receive};
+use crate::state::closer::{Closer, Foreign, brings_descriptors, receive};
 
 /// Why no message comes any more.
 #[derive(Debug)]
@@ -36,6 +36,14 @@ pub(crate) struct Received {
     pub(crate) message: Message,
     pub(crate) payload: Zeroizing<Vec<u8>>,
     pub(crate) descriptors: Vec<Foreign>,
+}
+
+/// What came on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Bytes(usize),
+    /// Bytes beside descriptors that were not received.
+    Descriptors,
 }
 
 /// What came of the next message so far.
@@ -66,15 +74,14 @@ impl Incoming {
     /// The next message, where all of it is there.
     pub(crate) fn receive(&mut self, stream: &UnixStream) -> Result<Option<Received>, NoMessage> {
         let header = loop {
-            let step = match self.header {
-                None => self.receive_head(stream),
-                Some(header) if self.payload_bytes == self.payload.len() => break header,
-                Some(_) => self.receive_payload(stream),
-            };
-            match step {
+            if let Some(header) = self.header.filter(|_| self.payload_bytes == self.payload.len()) {
+                break header;
+            }
+            match self.receive_part(stream) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(None),
-                step if step? == 0 => return Err(NoMessage::Ended),
+                Ok(Part::Descriptors) => return Err(NoMessage::Closing),
+                step if step? == Part::Bytes(0) => return Err(NoMessage::Ended),
                 _ => self.parse_head()?,
             }
         };
@@ -83,18 +90,19 @@ impl Incoming {
         Ok(Some(Received { message: header.message, payload, descriptors }))
     }
 
-    fn receive_head(&mut self, stream: &UnixStream) -> Result<usize, Errno> {
-        let into = &mut self.head[self.head_bytes..];
+    /// Receives more of the head, or of the payload behind it. Where too many descriptors of the user wait, none is received with it.
+    fn receive_part(&mut self, stream: &UnixStream) -> Result<Part, Errno> {
+        let (into, received) = match self.header {
+            None => (&mut self.head[..], &mut self.head_bytes),
+            Some(_) => (&mut self.payload[..], &mut self.payload_bytes),
+        };
+        let into = &mut into[*received..];
+        if self.closer.is_full() && brings_descriptors(stream, into)? {
+            return Ok(Part::Descriptors);
+        }
         let got = receive(stream, into, &self.closer, &mut self.descriptors)?;
-        self.head_bytes += got;
-        Ok(got)
-    }
-
-    fn receive_payload(&mut self, stream: &UnixStream) -> Result<usize, Errno> {
-        let into = &mut self.payload[self.payload_bytes..];
-        let got = receive(stream, into, &self.closer, &mut self.descriptors)?;
-        self.payload_bytes += got;
-        Ok(got)
+        *received += got;
+        Ok(Part::Bytes(got))
     }
 
     fn parse_head(&mut self) -> Result<(), NoMessage> {

@@ -29,7 +29,7 @@ impl From<Malformed> for BadRequest {
         Self(match malformed {
             Malformed::Index { .. } => "a ring's index moved by more than it has entries",
             Malformed::Head(_) | Malformed::Next(_) => "a descriptor that is not there",
-            Malformed::Long => "a chain of more than 64 descriptors, or a loop",
+            Malformed::Long => "a chain of more than 1024 descriptors, or a loop",
             Malformed::TableBytes(_) => "an indirect table of a size that there is not",
             Malformed::TableAddress(_) => "an indirect table outside the client's memory",
             Malformed::Nested => "an indirect table that is nested or continued",

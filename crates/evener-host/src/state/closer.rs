@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::io::{Errno, ioctl_fionread};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 
 /// Closes for one user.
 #[derive(Debug, Default)]
@@ -161,6 +161,14 @@ pub(crate) fn receive(
     Ok(got.bytes)
 }
 
+/// Whether descriptors lie beside the next bytes, of which `into` may be given some; they stay where they are.
+pub(crate) fn brings_descriptors(stream: &UnixStream, into: &mut [u8]) -> Result<bool, Errno> {
+    // Without space for them the system gives none, and says so.
+    let mut none = RecvAncillaryBuffer::default();
+    let seen = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut none, RecvFlags::PEEK)?;
+    Ok(seen.flags.contains(ReturnFlags::CTRUNC))
+}
+
 /// Whether a descriptor can be written to without ever waiting for its reader, and closed: a call to a client that does not listen must not
 /// stop the module's thread.
 pub(crate) fn is_eventfd(file: &OwnedFd) -> bool {
@@ -171,7 +179,7 @@ pub(crate) fn is_eventfd(file: &OwnedFd) -> bool {
 /// Descriptors that one message of a stream carries at most (`SCM_MAX_FD` of unix(7)).
 const DESCRIPTORS_MAX: usize = 253;
 
-/// Descriptors of a user that may wait: from then on its connections end, and none is let in. Assumed, not measured: 64; of a client that means well none ever waits.
+/// Descriptors of a user that may wait: from then on no more are received of it, and it is let in no more. One message may bring 253 beyond that. Assumed, not measured: 64; of a client that means well none ever waits.
 const WAITING_MAX: usize = 64;
 
 /// The same of all users: then no client is let in for a while, for each takes a descriptor of the host's. Assumed, not measured: 1024, four times what

@@ -6,7 +6,10 @@
 //!
 //! What is counted is each page that was ever touched, as if the host had made it; so of the share the count is never too low, whatever the client does with its file
 //! meanwhile, and a page that was counted costs one look at a bit. To ask for each request instead whether its pages are there would be a system call for each. Beyond the
-//! share nothing is counted: pages that are seen are touched before a client that takes them away can gain much, and none is lent for later.
+//! share nothing is counted: pages that are seen are touched before a client that takes them away can gain much, and none is lent for later. It is asked about the span alone,
+//! and by a call that takes no lock of the file's: who shares it may hold that for as long as it likes, and where its next hole is takes the longer the more memory there is.
+//!
+//! Pages that are counted are made before they are touched: to touch one for which the system has no memory would end the host by a signal.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -17,8 +20,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use evener_ring::Region;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{Access, access};
 
 use crate::state::users::User;
 
@@ -42,24 +46,26 @@ pub(crate) struct Faults {
     used: AtomicU64,
     /// Something was not to be touched.
     is_refused: AtomicBool,
+    /// The system had no memory for a page.
+    is_out_of_memory: AtomicBool,
 }
 
 /// Why a client goes whose memory has no pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "memory without pages: the host has made {made} bytes of them for user {uid}, and makes no more than {most} (--user-faults; a VMM makes them by prealloc=on)"
-)]
-pub(crate) struct NoPages {
-    uid: u32,
-    made: u64,
-    most: u64,
+pub(crate) enum NoPages {
+    #[error(
+        "memory without pages: the host has made {made} bytes of them for user {uid}, and makes no more than {most} (--user-faults; a VMM makes them by prealloc=on)"
+    )]
+    Share { uid: u32, made: u64, most: u64 },
+    #[error("memory without pages, and the system has no memory for them (a VMM makes them by prealloc=on)")]
+    System,
 }
 
-/// A file behind a client's memory, and which of its pages were touched.
+/// A region of a client's memory, the file behind it, and which of its pages were touched.
 #[derive(Debug)]
 pub(crate) struct Backing {
-    /// Opened anew, so that what the host does with it is no matter of the client's: to ask at which byte a hole begins takes a lock of each process that has the same
-    /// opening. None where the client forbids that; then nothing is known of its pages.
+    region: Arc<Region>,
+    /// Opened anew, so that what the host does with it is no matter of the client's. None where the client forbids that; then nothing is known of its pages.
     file: Option<Arc<File>>,
     /// A bit for each page of the region, in parts that are made when they are needed.
     touched: Vec<OnceLock<Box<[AtomicU64; WORDS]>>>,
@@ -68,18 +74,21 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// What stands behind a region. A client's memory costs the host one descriptor: regions of `first`'s file have that one, and of a second file nothing is known.
-    pub(crate) fn of(file: &File, first: Option<&Self>, first_byte: u64, bytes: u64) -> Self {
-        let known = first.map(|first| first.file.clone());
+    /// What stands behind a region. A client's memory costs the host one descriptor for each file: regions of a file that is one of `known` share that one's.
+    pub(crate) fn of(file: &File, known: &[&Self], region: Arc<Region>, first_byte: u64) -> Self {
+        let mut of_known = known.iter().filter_map(|known| known.file.as_ref());
+        let same = of_known.find(|known| is_same(known, file)).cloned();
         // A client may have a lease on it, which would have an opening wait.
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
         let open = || OpenOptions::new().read(true).custom_flags(flags).open(path_of(file)).ok();
-        let file = match known {
-            Some(known) => known.filter(|known| is_same(known, file)),
-            None => open().map(Arc::new),
-        };
-        let parts = usize::try_from(bytes.div_ceil(PAGE * PART_PAGES)).unwrap_or(0);
-        Self { file, touched: (0..parts).map(|_| OnceLock::new()).collect(), first_byte }
+        let file = same.or_else(|| open().map(Arc::new));
+        let parts = (region.byte_count() as u64).div_ceil(PAGE * PART_PAGES);
+        let touched = (0..parts).map(|_| OnceLock::new()).collect();
+        Self { region, file, touched, first_byte }
+    }
+
+    pub(crate) const fn region(&self) -> &Arc<Region> {
+        &self.region
     }
 
     /// The words of bits that stand for pages from `first` to `last`, and which bits of each.
@@ -132,29 +141,32 @@ impl Backing {
     }
 
     /// Whether all pages of a span are there.
-    fn has(&self, from: u64, len: u64) -> bool {
+    fn has(&self, at: usize, len: usize) -> bool {
         let Some(file) = &self.file else { return false };
-        let from = self.first_byte.saturating_add(from);
-        seek(file, SeekFrom::Hole(from)).is_ok_and(|hole| hole >= from.saturating_add(len))
+        self.region.has_pages(file, self.first_byte, at, len).unwrap_or_else(|_| {
+            // What the system says of residents counts where this process may write the file, which the client could forbid just now. Of what is swapped out it says nothing.
+            let may_tell = || access(path_of(file), Access::WRITE_OK).is_ok();
+            self.region.has_resident_pages(at, len).unwrap_or(false) && may_tell()
+        })
     }
 }
 
 impl Faults {
     pub(crate) const fn new(user: Arc<User>, pages_max: u64) -> Self {
-        Self { user, pages_max, used: AtomicU64::new(0), is_refused: AtomicBool::new(false) }
+        let (is_refused, is_out_of_memory) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { user, pages_max, used: AtomicU64::new(0), is_refused, is_out_of_memory }
     }
 
     pub(crate) const fn user(&self) -> &Arc<User> {
         &self.user
     }
 
-    /// Counts the pages of a span that is about to be touched, from byte `at` of a region on.
+    /// Counts the pages of a span that is about to be touched, from byte `at` of a region on, and makes those that are new.
     pub(crate) fn touch(&self, backing: &Backing, at: usize, len: usize) -> Touch {
         if len == 0 || cfg!(mutant = "host_faults_unlimited") {
             return Touch::Counted;
         }
-        let (from, len) = (at as u64, len as u64);
-        let (first, last) = (from / PAGE, (from + len - 1) / PAGE);
+        let (first, last) = (at as u64 / PAGE, (at as u64 + len as u64 - 1) / PAGE);
         // Relaxed, here and below: bits and sums of what each thread adds, which nothing else is read through. What two threads touch first at once is counted twice.
         let is_new = |(word, bits): (&AtomicU64, u64)| u64::from((bits & !word.load(Relaxed)).count_ones());
         let new_pages: u64 = backing.words(first, last).map(is_new).sum();
@@ -162,6 +174,11 @@ impl Faults {
             return Touch::Counted;
         }
         if self.user.held.pages.take(new_pages, self.pages_max, 0) {
+            if backing.region.make_pages(at, len).is_err() {
+                self.user.held.pages.give_back(new_pages);
+                self.is_out_of_memory.store(true, Relaxed);
+                return Touch::Refused;
+            }
             self.used.fetch_add(new_pages, Relaxed);
             backing.words(first, last).for_each(|(word, bits)| {
                 word.fetch_or(bits, Relaxed);
@@ -169,7 +186,7 @@ impl Faults {
             return Touch::Counted;
         }
         // Nothing is left: what has pages costs none. It is asked each time, for they may be taken away.
-        if backing.has(from, len) {
+        if backing.has(at, len) {
             return Touch::There;
         }
         if !self.is_refused.swap(true, Relaxed) {
@@ -194,8 +211,11 @@ impl Faults {
 
     /// Why the client is to go, where something was not touched.
     pub(crate) fn refusal(&self) -> Option<NoPages> {
+        if self.is_out_of_memory.load(Relaxed) {
+            return Some(NoPages::System);
+        }
         let (made, most) = (self.user.held.pages.value() * PAGE, self.pages_max * PAGE);
-        self.is_refused.load(Relaxed).then_some(NoPages { uid: self.user.uid, made, most })
+        self.is_refused.load(Relaxed).then_some(NoPages::Share { uid: self.user.uid, made, most })
     }
 
     /// Ends the count: gives back what the files do not have, and says what is left.
@@ -271,8 +291,9 @@ const WORDS: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{FallocateFlags, fallocate};
+
     use super::*;
-    use evener_ring::Region;
 
     const MAX: u64 = 600;
 
@@ -283,8 +304,14 @@ mod tests {
     /// A file of so many pages, none of which is there.
     fn sparse(pages: u64) -> (Region, File, Backing) {
         let (region, file) = Region::create(c"sparse", place(pages)).unwrap();
-        let backing = Backing::of(&file, None, 0, pages * PAGE);
+        let backing = backing_of(&file, &[], 0, pages);
         (region, file, backing)
+    }
+
+    /// What a host has of so many pages of a file.
+    fn backing_of(file: &File, known: &[&Backing], first: u64, pages: u64) -> Backing {
+        let region = Region::of_peer(file, first * PAGE, pages * PAGE).unwrap();
+        Backing::of(file, known, Arc::new(region), first * PAGE)
     }
 
     fn place(page: u64) -> usize {
@@ -293,7 +320,7 @@ mod tests {
 
     #[test]
     fn pages_that_the_host_makes_are_counted_once_and_end_at_the_users_share() {
-        let (user, (region, _file, backing)) = (user(), sparse(1_000));
+        let (user, (region, file, backing)) = (user(), sparse(1_000));
         let faults = Faults::new(Arc::clone(&user), MAX);
         let mut made = 0;
         for page in 0..1_000 {
@@ -309,11 +336,11 @@ mod tests {
             "what is there may be touched again"
         );
         assert_eq!(faults.touch(&backing, place(MAX - 1), 4097), Touch::Refused, "and not beyond");
-        assert_eq!((faults.refusal().unwrap().made, user.refused.value()), (MAX * PAGE, 1));
+        let refusal = NoPages::Share { uid: 0, made: MAX * PAGE, most: MAX * PAGE };
+        assert_eq!((faults.refusal(), user.refused.value()), (Some(refusal), 1));
         // Another client of the user has no more, but what has pages.
         let other = Faults::new(Arc::clone(&user), MAX);
-        let again =
-            Backing { first_byte: PAGE, ..Backing::of(backing.file.as_ref().unwrap(), None, 0, 999 * PAGE) };
+        let again = backing_of(&file, &[], 1, 999);
         assert_eq!(other.touch(&again, place(998), 1), Touch::Refused);
         assert_eq!(
             other.touch(&again, 0, place(MAX - 1)),
@@ -347,7 +374,8 @@ mod tests {
         let (user, (region, file, backing)) = (user(), sparse(500));
         let faults = Faults::new(Arc::clone(&user), MAX);
         assert_eq!(faults.touch(&backing, 0, place(400)), Touch::Counted);
-        region.copy_in(0, &vec![7; place(300)]).unwrap();
+        // The client takes some of them away.
+        fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 100 * PAGE).unwrap();
         let mut departed = Departed::new();
         departed.add(&faults, &[&backing]);
         drop((faults, backing, region));
@@ -369,6 +397,82 @@ mod tests {
     }
 
     #[test]
+    fn of_each_file_of_a_clients_memory_it_is_known_which_pages_are_there() {
+        let (user, (region, file, backing)) = (user(), sparse(4));
+        let faults = Faults::new(Arc::clone(&user), 1);
+        assert_eq!(faults.touch(&backing, 0, 1), Touch::Counted);
+        region.copy_in(0, &vec![7; place(4)]).unwrap();
+        // A second backend of a guest, wholly made, too; and a third region that is of the first file.
+        let (other_region, other_file, _) = sparse(4);
+        other_region.copy_in(0, &vec![7; place(3)]).unwrap();
+        let other = backing_of(&other_file, &[&backing], 0, 4);
+        let third = backing_of(&file, &[&other, &backing], 1, 2);
+        assert_eq!(faults.touch(&backing, 4095, 2), Touch::There);
+        assert_eq!(faults.touch(&other, 0, place(3)), Touch::There);
+        assert_eq!(faults.touch(&third, 0, place(2)), Touch::There);
+        assert_eq!(faults.touch(&other, 0, place(3) + 1), Touch::Refused);
+        assert!(Arc::ptr_eq(third.file.as_ref().unwrap(), backing.file.as_ref().unwrap()), "one descriptor");
+        assert!(!Arc::ptr_eq(other.file.as_ref().unwrap(), backing.file.as_ref().unwrap()));
+    }
+
+    #[test]
+    fn what_is_made_in_each_file_of_a_client_that_goes_is_given_back() {
+        let (user, (region, file, backing)) = (user(), sparse(10));
+        let (other_region, other_file, _) = sparse(10);
+        let other = backing_of(&other_file, &[&backing], 0, 10);
+        let faults = Faults::new(Arc::clone(&user), MAX);
+        assert_eq!(faults.touch(&backing, 0, place(3)), Touch::Counted);
+        assert_eq!(faults.touch(&other, 0, place(4)), Touch::Counted);
+        let mut departed = Departed::new();
+        departed.add(&faults, &[&backing, &other]);
+        drop((faults, backing, other, file, region));
+        departed.settle();
+        assert_eq!(user.held.pages.value(), 4);
+        drop((other_file, other_region));
+        departed.settle();
+        assert_eq!(user.held.pages.value(), 0);
+    }
+
+    #[test]
+    fn a_page_that_the_system_does_not_make_is_refused_and_costs_the_user_nothing() {
+        let (user, (_region, file, mut backing)) = (user(), sparse(4));
+        let faults = Faults::new(Arc::clone(&user), MAX);
+        // Behind the region's end none can be made.
+        backing.region = backing_of(&file, &[], 0, 2).region;
+        assert_eq!(faults.touch(&backing, place(1), 4096), Touch::Counted);
+        assert_eq!(faults.touch(&backing, place(1), 4097), Touch::Refused);
+        assert_eq!((user.held.pages.value(), faults.refusal()), (1, Some(NoPages::System)));
+        assert_eq!(faults.touch(&backing, place(1), 4096), Touch::Counted, "what is there goes on");
+    }
+
+    /// Core time of this thread for one look, in ns: the least of several.
+    fn core_time_of(look: impl Fn()) -> i64 {
+        let now = || {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            now.tv_sec * 1_000_000_000 + now.tv_nsec
+        };
+        let times = (0..20).map(|_| {
+            let before = now();
+            look();
+            now() - before
+        });
+        times.min().unwrap()
+    }
+
+    #[test]
+    fn to_look_for_pages_beyond_the_share_takes_as_long_as_the_span_however_much_memory_there_is() {
+        const PAGES: u64 = 16_384;
+        let (user, (region, _file, backing)) = (user(), sparse(PAGES));
+        region.make_pages(0, place(PAGES)).unwrap();
+        let faults = Faults::new(user, 0);
+        let time_at =
+            |page| core_time_of(|| assert_eq!(faults.touch(&backing, place(page), 16), Touch::There));
+        let (first, last) = (time_at(0), time_at(PAGES - 1));
+        // To walk through 64 MiB takes some 500 times what a look takes.
+        assert!(first < 50 * last, "{first} ns at the first page, {last} at the last");
+    }
+
+    #[test]
     fn pages_of_a_file_that_is_told_of_again_are_counted_once() {
         let (user, (_region, file, backing)) = (user(), sparse(1_000));
         let first = Faults::new(Arc::clone(&user), MAX);
@@ -376,8 +480,8 @@ mod tests {
         let (_gone_region, _gone_file, gone) = sparse(100);
         assert_eq!(first.touch(&gone, 0, place(100)), Touch::Counted);
         // The same file: from its page 50 on, and a second region of 100 of these pages.
-        let again = Backing::of(&file, None, 50 * PAGE, 900 * PAGE);
-        let one = Backing::of(&file, Some(&again), 150 * PAGE, 100 * PAGE);
+        let again = backing_of(&file, &[], 50, 900);
+        let one = backing_of(&file, &[&again], 150, 100);
         let (_region, _other, other) = sparse(1_000);
         let second = Faults::new(Arc::clone(&user), MAX);
         second.take_over(&[&other, &again, &one], (&first, &[&backing, &gone]));

@@ -75,7 +75,6 @@ pub(crate) struct Allowance {
 #[derive(Debug)]
 struct Span {
     row: Row,
-    region: Arc<Region>,
     backing: Backing,
 }
 
@@ -108,9 +107,9 @@ impl Memory {
         for (row, file) in rows.iter().zip(files) {
             let region = Region::of_peer(file, row.offset_bytes, row.size_bytes);
             let region = Arc::new(region.map_err(MemoryRefusal::File)?);
-            let first = spans.first().map(|span| &span.backing);
-            let backing = Backing::of(file, first, row.offset_bytes, row.size_bytes);
-            spans.push(Span { row: *row, region, backing });
+            let known: Vec<_> = spans.iter().map(|span| &span.backing).collect();
+            let backing = Backing::of(file, &known, region, row.offset_bytes);
+            spans.push(Span { row: *row, backing });
         }
         let memory =
             Self { spans, faults: Some(Faults::new(Arc::clone(user), allowance.faulted_bytes_max / PAGE)) };
@@ -159,7 +158,7 @@ impl Memory {
     /// The region and the offset in it that a user address stands for, where at least `len` bytes follow in the region.
     pub(crate) fn by_user(&self, address: u64, len: usize) -> Option<(Arc<Region>, usize)> {
         let (span, at) = self.find(address, len, |row| row.user_address)?;
-        self.may_touch(span, at, len).then(|| (Arc::clone(&span.region), at))
+        self.may_touch(span, at, len).then(|| (Arc::clone(span.backing.region()), at))
     }
 
     /// Whether all bytes of an element are the client's. An element without bytes lies nowhere.
@@ -173,7 +172,7 @@ impl Memory {
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> bool {
         let place = self.find(address, bytes.len(), |row| row.guest_address);
         place.is_some_and(|(span, at)| {
-            self.may_touch(span, at, bytes.len()) && span.region.copy_in(at, bytes).is_ok()
+            self.may_touch(span, at, bytes.len()) && span.backing.region().copy_in(at, bytes).is_ok()
         })
     }
 
@@ -182,7 +181,7 @@ impl Memory {
         let len = usize::try_from(element.len).ok()?;
         let (span, at) = self.find(element.address, len, |row| row.guest_address)?;
         let is_counted = self.touch(span, at, len) == Touch::Counted || cfg!(mutant = "host_lends_uncounted");
-        span.region.bytes(at, len).ok().filter(|_| is_counted)
+        span.backing.region().bytes(at, len).ok().filter(|_| is_counted)
     }
 
     fn find(&self, address: u64, len: usize, first: impl Fn(&Row) -> u64) -> Option<(&Span, usize)> {
@@ -220,7 +219,7 @@ impl Tables for Memory {
     fn copy_out(&self, address: u64, into: &mut [u8]) -> bool {
         let place = self.find(address, into.len(), |row| row.guest_address);
         place.is_some_and(|(span, at)| {
-            self.may_touch(span, at, into.len()) && span.region.copy_out(at, into).is_ok()
+            self.may_touch(span, at, into.len()) && span.backing.region().copy_out(at, into).is_ok()
         })
     }
 }

@@ -155,7 +155,7 @@ impl Raw {
 
     pub(crate) fn send(&self, message: u32, payload: &[u8], files: &[BorrowedFd<'_>]) {
         let header = halves(&[message, 1, payload.len() as u32]);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         if !files.is_empty() {
             assert!(beside.push(SendAncillaryMessage::ScmRights(files)));
@@ -335,7 +335,7 @@ impl Raw {
 
 /// Sends bytes with files beside the first.
 pub(crate) fn send_bytes(stream: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     assert!(beside.push(SendAncillaryMessage::ScmRights(files)));
     // A host that has ended the connection is seen by the next answer.

@@ -7,6 +7,8 @@ mod inheritance;
 mod mapped_words;
 #[cfg(not(any(loom, miri)))]
 mod mapping;
+#[cfg(not(any(loom, miri)))]
+mod pages;
 mod per_fork;
 mod per_process;
 #[cfg(not(any(loom, miri)))]

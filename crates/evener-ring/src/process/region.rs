@@ -85,7 +85,7 @@ impl Region {
         Self::map(file, at, bytes)
     }
 
-    fn map(file: &File, offset: libc::off_t, byte_count: usize) -> io::Result<Self> {
+    pub(super) fn map(file: &File, offset: libc::off_t, byte_count: usize) -> io::Result<Self> {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping at a place that the kernel chooses touches no memory of ours.
         let memory =

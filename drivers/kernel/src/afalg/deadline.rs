@@ -1,7 +1,7 @@
 //! Single requests with a deadline: a thread of the driver, a reader, sleeps in the kernel in the caller's place.
 //!
 //! 1. A runner opens the key, for the kernel may sleep over keys.
-//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the space of a reader, who sends it
+//! 2. The caller hands a long text to the kernel, which waits for nothing (`ffi.rs`); a short one it copies to the space of a reader, who sends it
 //!    (`reader/`).
 //! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's buffer; or the time is
 //!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
@@ -140,8 +140,9 @@ impl Drop for DeadlineDriver {
         if !self.pool.is_of_this_process() {
             // A thread that is not here may hold this lock; of the rest each part knows.
             leave_locked(&mut self.clocks);
-        } else if self.pool.close(SHUTDOWN_GRACE) {
-            self.pool.keys.close_idle();
+        } else {
+            self.pool.release_keys(self.pool.keys.evict(&|_| true));
+            self.pool.close(SHUTDOWN_GRACE);
         }
     }
 }

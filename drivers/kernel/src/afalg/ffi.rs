@@ -66,7 +66,8 @@ pub(super) struct Operation<'a> {
     pub(super) aad_bytes: Option<u32>,
 }
 
-/// Hands a request over, or the next part of one (`order` is none). Returns how many bytes the kernel took.
+/// Hands a request over, or the next part of a message to hash (`order` is none). Returns how many bytes the kernel took: of a request as many as there is space for, and
+/// `EAGAIN` where there is none. It would wait for space until an answer is read, which is done once all is sent. A message to hash takes no space, and the module's time.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     order: Option<Operation<'_>>,
@@ -98,7 +99,8 @@ pub(super) fn send(
         message.msg_control = control.bytes.0.as_mut_ptr().cast();
         message.msg_controllen = control_length(control.length);
     }
-    let flags = libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 };
+    let waits = if order.is_some() { libc::MSG_DONTWAIT } else { 0 };
+    let flags = libc::MSG_NOSIGNAL | waits | if more { libc::MSG_MORE } else { 0 };
     // SAFETY: the message points to one vector over `data` and to `control`, which live through the call.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())

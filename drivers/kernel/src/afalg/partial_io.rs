@@ -5,6 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -156,6 +157,23 @@ fn a_request_that_went_out_in_part_is_asked_once_more_elsewhere() {
     let deaf = narrow(deaf, Duration::from_millis(50));
     assert_eq!(run(&mut task, vec![deaf, in_parts(&[CHUNK_BYTES], 4_096)]), (Ok(()), 1));
     assert!(is_inverted_once(&task));
+}
+
+#[test]
+fn a_request_for_which_the_kernel_has_no_space_waits_for_none() {
+    // It never reads, and leaves when the request is done, or after so long that the driver waits for it.
+    let ((done, is_done), (told, was_in_time)) = (mpsc::channel(), mpsc::channel());
+    let deaf = request_socket(move |stream| {
+        told.send(is_done.recv_timeout(Duration::from_secs(20)).is_ok()).unwrap();
+        drop(stream);
+    });
+    set_socket_send_buffer_size(deaf.checked().unwrap(), 4_096).unwrap();
+    let mut task = task(KEY, CHUNK_BYTES);
+    assert_eq!(run(&mut task, vec![deaf, in_parts(&[CHUNK_BYTES], 4_096)]), (Ok(()), 1));
+    assert!(is_inverted_once(&task));
+    // Whether it is still there is what is asked.
+    done.send(()).ok();
+    assert!(was_in_time.recv().unwrap(), "it waited");
 }
 
 #[test]

@@ -204,12 +204,12 @@ impl<D: Device> Drop for JobDriver<'_, D> {
             return;
         }
         self.pool.drop_waiting();
+        self.pool.release_keys(self.pool.keys.evict(&|_| true));
         if self.pool.close(SHUTDOWN_GRACE) {
             // They have nothing to do any more: keys are closed when this returns.
             self.pool.wait_for_runners();
-            self.pool.keys.close_idle();
         }
-        // Else the last runner that comes back closes them with the pool: beside requests that hang, that may hang as well.
+        // Else runners close them when they come back: beside requests that hang, that may hang as well.
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     until_call: u16,
     /// How much of the region the other side reaches, from its beginning.
     lent: usize,
-    /// Where the data end that ever lay in the pool: pages behind that were never touched.
+    /// Where the data end that ever lay in the pool: pages behind that were never made.
     reached: usize,
 }
 
@@ -83,7 +83,7 @@ impl Connection {
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
         let control = Control::connect(path, trusted)?;
         control.ask()?;
-        // Pages come when they are touched: most programs have few requests at a time.
+        // Pages come when requests reach them: most programs have few at a time.
         let (region, memory) = shared()?;
         let linked = link::host(control, &region, &memory, PARTS)?;
         Ok(Self::over(linked, region))
@@ -206,8 +206,12 @@ impl Connection {
     }
 }
 
+/// A region of which the pages before the pool are made.
 fn shared() -> Result<(Arc<Region>, File), ConnectionError> {
-    let made = Region::create(c"evener-hosted", REGION_BYTES);
+    let made = Region::create(c"evener-hosted", REGION_BYTES).and_then(|(region, memory)| {
+        region.make_pages(0, POOL_AT)?;
+        Ok((region, memory))
+    });
     let (region, memory) = made.map_err(|error| ConnectionError::system("shared memory", error))?;
     Ok((Arc::new(region), memory))
 }

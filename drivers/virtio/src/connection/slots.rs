@@ -36,12 +36,12 @@ impl Connection {
         let (readable, writable) = shape.data_bytes(lengths);
         let apart = if shape.is_in_place() { 0 } else { readable.next_multiple_of(64) };
         let data = self.pool.take(apart + writable)?;
-        if !self.is_lent_to(data.at + apart + writable) {
+        let end = data.at + apart + writable;
+        if !(self.has_pages_to(end) && self.is_lent_to(end)) {
             self.pool.give_back(data);
             return None;
         }
         self.free.pop();
-        self.reached = self.reached.max(data.at + apart + writable);
         Some(RequestSlot { number, data, src_at: data.at, dst_at: data.at + apart })
     }
 
@@ -90,6 +90,19 @@ impl Connection {
         self.is_unshown = true;
     }
 
+    /// Whether the pool's pages are there up to there, or are made now. To touch one for which the system has no memory would end the program by a signal.
+    fn has_pages_to(&mut self, end: usize) -> bool {
+        let reached = self.reached;
+        if end <= reached {
+            return true;
+        }
+        let has_pages = self.region.make_pages(reached, end - reached).is_ok();
+        if has_pages {
+            self.reached = end;
+        }
+        has_pages
+    }
+
     /// Whether the other side reaches the region up to there, or does now: each time at least twice as much as before, for each costs a call.
     fn is_lent_to(&mut self, end: usize) -> bool {
         if end <= self.lent {
@@ -123,9 +136,11 @@ impl Connection {
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::Ordering::Relaxed;
 
     use evener_core::{Algorithm, Direction};
+    use evener_ring::Region;
     use evener_ring::virtqueue::Events;
 
     use super::*;
@@ -156,6 +171,23 @@ mod tests {
         first.into_iter().chain(slots).for_each(|slot| connection.free(slot));
         assert!(slot(&mut connection, DATA_BYTES_MAX).is_some());
         assert_eq!(other.lent.spans.lock().unwrap().len(), spans.len(), "it has that already");
+    }
+
+    #[test]
+    fn where_the_system_has_no_memory_for_more_what_has_space_in_the_rest_goes_on() {
+        let (mut connection, _other) = TestPeer::new(Events::Index);
+        let first = slot(&mut connection, 16 << 10).unwrap();
+        connection.free(first);
+        // A region that ends there: what lies behind cannot be made.
+        let (short, _) = Region::create(c"short", connection.reached.next_multiple_of(PAGE)).unwrap();
+        connection.region = Arc::new(short);
+        for _ in 0..3 {
+            assert!(slot(&mut connection, 64 << 10).is_none());
+            let small = slot(&mut connection, 16 << 10).unwrap();
+            assert!(slot(&mut connection, 16 << 10).is_none());
+            connection.free(small);
+        }
+        connection.end();
     }
 
     #[test]

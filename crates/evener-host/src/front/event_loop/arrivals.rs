@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::sockopt;
 
-use super::{CLIENTS, EVENTS_MAX, EventLoop};
+use super::{CLIENTS, CONTROL, EVENTS_MAX, EventLoop};
 use crate::access::{Access, Peer};
 use crate::front::connection::{Connection, End};
 use crate::front::control;
@@ -42,6 +42,13 @@ impl EventLoop<'_> {
     pub(super) fn watch_clients(&self, flags: EventFlags) {
         // It fails for want of memory only; then no client comes, or the question comes again too often.
         epoll::modify(&self.watch, &self.clients.socket, EventData::new_u64(CLIENTS), flags).ok();
+    }
+
+    pub(super) fn watch_administrators(&self, flags: EventFlags) {
+        if let Some(control) = &self.control {
+            // As of clients.
+            epoll::modify(&self.watch, &control.socket, EventData::new_u64(CONTROL), flags).ok();
+        }
     }
 
     /// Looks who it is and lets it in, or says why not.
@@ -89,7 +96,16 @@ impl EventLoop<'_> {
 
     pub(super) fn accept_administrators(&mut self) {
         let Some(control) = &self.control else { return };
-        while let Ok(Some(stream)) = control.accept() {
+        loop {
+            let stream = match control.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                // As of clients: no administrator is let in before the next look.
+                Err(_) => {
+                    self.is_paused = true;
+                    return self.watch_administrators(EventFlags::empty());
+                }
+            };
             let is_own = Peer::of(&stream).is_some_and(|peer| Access::default().admits(peer));
             let shared = Arc::clone(self.shared);
             if is_own && stream.set_nonblocking(false).is_ok() {

@@ -44,7 +44,7 @@ pub(crate) struct EventLoop<'h> {
     /// Clients of which a message waits for the module.
     stopping: Vec<u64>,
     next_id: u64,
-    /// No client is let in before the next look, for there are no descriptors, or too many wait to be closed.
+    /// Neither clients nor administrators are let in before the next look, for there are no descriptors, or too many wait to be closed.
     is_paused: bool,
     administrators: Vec<JoinHandle<()>>,
     /// Since when there is no client.
@@ -147,6 +147,7 @@ impl<'h> EventLoop<'h> {
         self.shared.users.forget_gone();
         if std::mem::take(&mut self.is_paused) {
             self.watch_clients(EventFlags::IN);
+            self.watch_administrators(EventFlags::IN);
         }
         if !self.connections.is_empty() {
             self.empty_since = Instant::now();

@@ -74,6 +74,13 @@ struct State<K> {
     is_left: bool,
 }
 
+impl<K> State<K> {
+    /// Whether a runner is in the kernel, or will be though the pool is closed.
+    fn is_in_kernel(&self) -> bool {
+        self.running > 0 || self.living > 0 && !self.over.is_empty()
+    }
+}
+
 // Derived it would ask for one of `K`.
 impl<K> Default for State<K> {
     fn default() -> Self {
@@ -222,13 +229,13 @@ impl<D: Device> SyscallPool<D> {
         drop(waiting);
     }
 
-    /// Ends runners that are idle and waits up to `timeout` for the others; those that stay are left.
+    /// Ends runners that are idle and waits up to `timeout` for the others, and for keys that are to be closed, as long as there is a runner for it; those that stay are left.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let mut state = self.state();
         state.is_closed = true;
         self.work.notify_all();
-        while state.running > 0 {
+        while state.is_in_kernel() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 state.is_left = true;
@@ -242,7 +249,7 @@ impl<D: Device> SyscallPool<D> {
         true
     }
 
-    /// Waits until the runners of a pool that was closed have ended; none of them is in the kernel.
+    /// Waits until the runners of a pool that was closed have ended; none of them is in the kernel, or will be.
     pub(crate) fn wait_for_runners(&self) {
         let living = |state: &mut State<D::Key>| state.living > 0;
         drop(self.done.wait_while(self.state(), living));

@@ -67,7 +67,7 @@ impl<D: Device> SyscallPool<D> {
                 continue;
             }
             if let Some(next) = state.waiting.pop_front() {
-                state.running += 1;
+                self.enter_kernel(&mut state);
                 return Some(next);
             }
             state.idle += 1;
@@ -77,7 +77,7 @@ impl<D: Device> SyscallPool<D> {
     }
 
     fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: Arc<Entry<D::Key>>) -> Guard<'s, D> {
-        state.running += 1;
+        self.enter_kernel(&mut state);
         drop(state);
         // The thread that wants it sees what came of it.
         _ = self.opened_by_device(&key);
@@ -96,23 +96,34 @@ impl<D: Device> SyscallPool<D> {
     /// Closes a key that was given up; a runner that is in the kernel for that counts as running a request. One that a request still has goes
     /// with that.
     fn close_key<'s>(&'s self, mut state: Guard<'s, D>, mut key: Arc<Entry<D::Key>>) -> Guard<'s, D> {
-        let Some(opened) = Arc::get_mut(&mut key).map(Entry::take) else {
-            // The share may be the last by now, which closes: not under the lock.
-            drop(state);
-            drop(key);
-            return self.state();
-        };
-        // Before the kernel is called, so that a child that is forked meanwhile finds it.
-        state.closed.push(key);
-        state.running += 1;
-        drop(state);
-        drop(opened);
+        self.enter_kernel(&mut state);
+        match Arc::get_mut(&mut key).map(Entry::take) {
+            Some(opened) => {
+                // Before the kernel is called, so that a child that is forked meanwhile finds it.
+                state.closed.push(key);
+                drop(state);
+                drop(opened);
+            }
+            None => {
+                // The share may be the last by now, which closes: not under the lock.
+                drop(state);
+                drop(key);
+            }
+        }
         let mut state = self.state();
         self.leave_kernel(&mut state);
         if state.is_closed {
             self.done.notify_one();
         }
         state
+    }
+
+    /// A runner calls the kernel, and may not come back.
+    fn enter_kernel(&self, state: &mut State<D::Key>) {
+        state.running += 1;
+        if state.is_left {
+            self.stuck.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// A runner came back from the kernel.

@@ -22,6 +22,92 @@ impl Device for OneByOne {
     }
 }
 
+/// A device whose keys hang when they are closed, until that is over.
+#[derive(Default)]
+struct Hanging(Arc<(Mutex<bool>, Condvar)>);
+
+struct HangingKey(Arc<(Mutex<bool>, Condvar)>);
+
+impl Drop for HangingKey {
+    fn drop(&mut self) {
+        let (is_over, told) = &*self.0;
+        drop(told.wait_while(is_over.lock().unwrap(), |is_over| !*is_over));
+    }
+}
+
+impl Device for Hanging {
+    type Key = HangingKey;
+
+    fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+        true
+    }
+
+    fn open_key(&self, _: Spec, _: &[u8]) -> Result<HangingKey, Failure> {
+        Ok(HangingKey(Arc::clone(&self.0)))
+    }
+
+    fn run(&self, _: &HangingKey, _: &mut Task) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A pool of such a device with so many keys that are to be closed, for which a runner was told to come, and how many are stuck.
+fn hanging_with(keys: u8) -> (Arc<Hanging>, Served<SyscallPool<Hanging>>, Arc<AtomicUsize>) {
+    let (device, stuck) = (Arc::<Hanging>::default(), Arc::<AtomicUsize>::default());
+    let pool = Served::new(SyscallPool::new(Arc::clone(&device), Arc::clone(&stuck), 1));
+    for key in 0..keys {
+        let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
+        let entry = pool.key(&session.unwrap());
+        assert!(pool.keys.opened(&entry, || device.open_key(entry.spec, &entry.bytes)).is_ok());
+    }
+    pool.release_keys(pool.keys.evict(&|_| true));
+    (device, pool, stuck)
+}
+
+impl Hanging {
+    fn end(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// Ends what hangs where a test fails, too.
+struct EndOnDrop(Arc<Hanging>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[test]
+fn a_pool_is_not_over_while_a_key_waits_that_a_runner_will_close() {
+    let (device, pool, stuck) = hanging_with(1);
+    let _end = EndOnDrop(Arc::clone(&device));
+    // A runner that was woken and did not come yet.
+    pool.state().living += 1;
+    assert!(!pool.close(Duration::from_millis(20)), "it may hang there");
+    device.end();
+    pool.state().living -= 1;
+    SyscallPool::start_runner(&pool).unwrap();
+    wait_until(&pool, |state| state.living == 0 && state.over.is_empty());
+    assert_eq!(stuck.load(Ordering::Relaxed), 0);
+    assert!(pool.close(Duration::from_secs(60)));
+}
+
+#[test]
+fn who_closes_a_key_of_a_pool_that_was_left_is_stuck_for_as_long_and_no_longer() {
+    let (device, pool, stuck) = hanging_with(2);
+    let _end = EndOnDrop(Arc::clone(&device));
+    SyscallPool::start_runner(&pool).unwrap();
+    wait_until(&pool, |state| state.running == 1);
+    assert!(!pool.close(Duration::from_millis(20)));
+    assert_eq!(stuck.load(Ordering::Relaxed), 1);
+    device.end();
+    wait_until(&pool, |state| state.living == 0);
+    assert_eq!(stuck.load(Ordering::Relaxed), 0, "two were closed by one runner");
+}
+
 /// A pool of such a device, and so many requests at it.
 fn desk_with(requests: usize) -> (Arc<OneByOne>, Served<SyscallPool<OneByOne>>) {
     let device: Arc<OneByOne> = Arc::default();
@@ -38,7 +124,7 @@ fn give(pool: &SyscallPool<OneByOne>, number: u64) {
 }
 
 /// Waits until the pool looks like that.
-fn wait_until(pool: &SyscallPool<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
+fn wait_until<D: Device>(pool: &SyscallPool<D>, is_so: impl Fn(&State<D::Key>) -> bool) {
     while !is_so(&pool.state()) {
         std::thread::sleep(Duration::from_millis(1));
     }
