@@ -170,6 +170,8 @@ fn any_words_end_in_a_permit_or_a_refusal() {
         _ = arbiter.snapshot();
         drop(ground.try_attach().map(|other| other.module("other", 1).try_acquire(LONG)));
     }
+    // The anchor names another one by now, and no process would know this one again.
+    segment.remove();
 }
 
 #[test]

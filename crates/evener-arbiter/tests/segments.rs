@@ -1,4 +1,4 @@
-//! Which segment the processes of a user share, in whichever directories they look, and what becomes of segments that nobody needs.
+//! Which segment the processes of a user share, in whichever directories they look, and what becomes of segments that no process needs.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;

@@ -147,7 +147,7 @@ impl Attachment {
 struct Bits(AtomicU32);
 
 impl Bits {
-    /// Takes the least that nobody has.
+    /// Takes the least that no thread has.
     fn take(&self) -> Option<usize> {
         let mut taken = self.0.load(Relaxed);
         while taken != u32::MAX {

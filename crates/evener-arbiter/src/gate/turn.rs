@@ -21,7 +21,7 @@ pub const BATCH_NS: u64 = 200_000;
 pub struct Turn {
     /// In microseconds, modulo 2^32.
     began: AtomicU32,
-    /// [`Waiter::mark`] of who stood in front when it was last rung in this turn; 0: nobody was.
+    /// [`Waiter::mark`] of who stood in front when it was last rung in this turn; 0: not at all.
     rung: AtomicU32,
     /// Requests that may go by the express wait queue.
     credit: AtomicU32,

@@ -1,6 +1,6 @@
 //! The anchor: a file that names the segment, and whose bytes are locked by those who have places in it.
 //!
-//! [`attach`]: the directories -> the file, looked at -> what it says (`anchor_text.rs`) -> the segment, looked at. Where it says nothing that is true, one process at a time removes what nobody
+//! [`attach`]: the directories -> the file, looked at -> what it says (`anchor_text.rs`) -> the segment, looked at. Where it says nothing that is true, one process at a time removes what no process
 //! needs any more (`orphans.rs`), makes a segment and writes its name. The file may be cut, overwritten or removed at any time: nothing in it is mapped, and locks need no bytes.
 
 use std::fs;

@@ -68,7 +68,7 @@ impl Segment {
     ///
     /// [`Refusal`] where it is another user's, or others may use it.
     pub fn attach_whole(number: i32, uid: u32) -> Result<Self, Refusal> {
-        let word_count = usize::try_from(look(number)?.shm_segsz).unwrap_or_default() / size_of::<Word>();
+        let word_count = look(number)?.shm_segsz / size_of::<Word>();
         Self::attach(number, word_count, uid)
     }
 
@@ -83,7 +83,7 @@ impl Segment {
         remove(self.number);
     }
 
-    /// Does the same where nobody else has it attached; says whether it did.
+    /// Does the same where no other process has it attached; says whether it did.
     #[must_use = "others may have it"]
     pub fn remove_unshared(&self) -> bool {
         let is_unshared = look(self.number).is_ok_and(|stat| stat.shm_nattch == 1);

@@ -1,45 +1,12 @@
 //! Whom a batch rings: one step after the other, where each process does what it is told.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
-use crate::World;
+use super::After;
+use super::explorer::{Mishaps, State};
+use crate::World as _;
 use crate::gate::{Gate, Grant, Place, Refused, Request, Turn};
 use crate::layout::{Line, Shape, WaitQueue};
-
-/// Words of one thread, at one moment.
-struct Words(RefCell<Vec<u32>>);
-
-impl World for Words {
-    fn load(&self, at: usize) -> u32 {
-        self.0.borrow()[at]
-    }
-    fn store(&self, at: usize, value: u32) {
-        self.0.borrow_mut()[at] = value;
-    }
-    fn exchange(&self, at: usize, old: u32, new: u32) -> bool {
-        let is_old = self.load(at) == old;
-        if is_old {
-            self.store(at, new);
-        }
-        is_old
-    }
-    fn count(&self, _: usize) {}
-    fn fence(&self) {}
-    fn sleep(&self, _: usize, _: u32, _: Duration) {
-        unreachable!("nobody waits here")
-    }
-    fn wake(&self, _: usize) -> bool {
-        true
-    }
-    fn now(&self) -> u64 {
-        1_000_000_000
-    }
-    fn seize(&self, _: usize) -> bool {
-        false
-    }
-    fn let_go(&self, _: usize) {}
-}
 
 /// A process of short requests that takes what it gets at once.
 struct One(Place, Turn);
@@ -51,11 +18,11 @@ impl One {
         Self(Place { index, generation: 0 }, Turn::new(0))
     }
 
-    fn acquire(&self, gate: &Gate<'_, Words>) -> Result<Grant, Refused> {
+    fn acquire(&self, gate: &Gate<'_, After<'_>>) -> Result<Grant, Refused> {
         gate.acquire(self.0, &self.1, &SHORT)
     }
 
-    fn release(&self, gate: &Gate<'_, Words>, grant: &Grant) {
+    fn release(&self, gate: &Gate<'_, After<'_>>, grant: &Grant) {
         gate.release(self.0, &self.1, grant, &SHORT);
     }
 }
@@ -65,7 +32,9 @@ impl One {
 #[test]
 fn a_batch_rings_who_has_come_to_the_front_since_it_rang_and_nobody_twice() {
     let shape = Shape::new(1, 2, 5, 3).unwrap();
-    let words = Words(RefCell::new(vec![0; shape.word_count()]));
+    let none = Mishaps { switches: 0, deaths: 0, stops: 0, hurries: 0 };
+    let state = State::new(Vec::new(), 5, none);
+    let words = After { state: &state, words: RefCell::new(vec![0; shape.word_count()]) };
     let gate = Gate::open(&words, &shape, 0, 2).unwrap();
     let doorbell = |place: usize| words.load(shape.place(place, Line::QueueDoorbell));
     let answered = |place: usize| gate.answer(Place { index: place, generation: 0 });

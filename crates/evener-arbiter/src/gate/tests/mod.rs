@@ -127,7 +127,7 @@ fn judge_after_patrol(setting: &Setting, state: &State, words: &mut Vec<u32>) ->
     setting.owners(&world.words.borrow())
 }
 
-/// The world after its end, for who comes then.
+/// The world after its end, or before its begin, for one who does one step after the other.
 struct After<'s> {
     state: &'s State,
     words: std::cell::RefCell<Vec<u32>>,
