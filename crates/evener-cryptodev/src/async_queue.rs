@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | waiting | `submit` | `run`, as one burst with all others that wait |
 //! | finished | `run` | `offer`: a thread of its client gets the place of the result |
-//! | offered to a thread | `offer` | `take`, by that thread; a failed request ends at its offer |
+//! | offered to a thread | `offer` | `take`, by that thread; a failed request ends at its offer; a thread that ends leaves it finished |
 //!
 //! A client gets its requests back in the order in which it submitted them, as from cryptodev-linux, so that it knows which one
 //! failed.
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Job, Session, SessionId};
 use evener_driver_kernel::ocf::CryptOp;
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::fuse::{POLL_IN, POLL_OUT};
@@ -67,12 +68,19 @@ struct PollWaiter {
 }
 
 /// The requests of all clients, the oldest first.
-#[derive(Default)]
 pub(crate) struct AsyncQueue {
     entries: VecDeque<Entry>,
+    /// Whether a thread of a client has ended.
+    pub(crate) has_ended: fn(u32) -> bool,
     waiters: BTreeMap<u64, PollWaiter>,
     /// A client fetched a request that still waits, so it will submit no more before it has that.
     is_wanted: bool,
+}
+
+impl Default for AsyncQueue {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), has_ended, waiters: BTreeMap::new(), is_wanted: false }
+    }
 }
 
 impl AsyncQueue {
@@ -92,7 +100,7 @@ impl AsyncQueue {
     /// where there is none; where it failed, its error, and then it is gone.
     pub(crate) fn offer(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Algorithm), Errno> {
         // One that was offered to this thread before was not fetched then.
-        let place = self.finished(client, Some(thread)).or_else(|| self.finished(client, None));
+        let place = self.finished(client, Some(thread)).or_else(|| self.free(client));
         let Some(place) = place else {
             self.is_wanted = true;
             return Err(Errno::BUSY);
@@ -118,6 +126,13 @@ impl AsyncQueue {
     fn finished(&self, client: u64, offered_to: Option<u32>) -> Option<usize> {
         let is_it =
             |entry: &Entry| entry.client == client && !entry.is_waiting() && entry.offered_to == offered_to;
+        self.entries.iter().position(is_it)
+    }
+
+    /// The oldest finished request of a client that no thread of it is about to fetch: one that was killed before it came again is not.
+    fn free(&self, client: u64) -> Option<usize> {
+        let is_free = |entry: &Entry| entry.offered_to.is_none_or(self.has_ended);
+        let is_it = |entry: &Entry| entry.client == client && !entry.is_waiting() && is_free(entry);
         self.entries.iter().position(is_it)
     }
 
@@ -192,12 +207,44 @@ impl AsyncQueue {
     }
 
     fn can(&self, client: u64) -> u32 {
-        let fetch = if self.finished(client, None).is_some() { POLL_IN } else { 0 };
+        let fetch = if self.free(client).is_some() { POLL_IN } else { 0 };
         fetch | if self.has_space(client) { POLL_OUT } else { 0 }
     }
 
     fn has_space(&self, client: u64) -> bool {
         let of_client = self.entries.iter().filter(|entry| entry.client == client).count();
         of_client < CLIENT_REQUESTS_MAX && self.entries.len() < ALL_REQUESTS_MAX
+    }
+}
+
+/// Whether no thread has that number any more.
+fn has_ended(thread: u32) -> bool {
+    let number = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    number.is_none_or(|number| test_kill_process(number) == Err(Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_has_ended_when_it_has_and_no_sooner() {
+        let ((told, number), (end, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+        let thread = thread::spawn(move || {
+            told.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            wait.recv().ok();
+        });
+        let number = number.recv().unwrap();
+        assert!(!has_ended(number));
+        drop(end);
+        thread.join().unwrap();
+        // The system may take a moment to forget it.
+        while !has_ended(number) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }

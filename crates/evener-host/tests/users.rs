@@ -10,7 +10,8 @@ mod support;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,7 +31,7 @@ use rustix::fs::SealFlags;
 use serde_json::Value;
 use support::numbers::{key_of, open, request_header};
 use support::{
-    ALL_FEATURES, DATA, GUEST, MEMORY_BYTES, NEXT, Raw, USER, WRITE, cipher, halves, judge, memory,
+    ALL_FEATURES, DATA, GUEST, MEMORY_BYTES, NEXT, Raw, USER, WRITE, cipher, halves, judge, memory, words,
 };
 
 /// Users that need not have a name.
@@ -130,7 +131,7 @@ fn be_sparse(socket: &Path, kept: usize) -> Option<File> {
     let mut raw = try_connect(socket)?;
     raw.memory = memory(SPARSE_BYTES, SealFlags::SHRINK | SealFlags::GROW);
     raw.send(3, &[], &[]);
-    raw.send(2, &support::words(&[ALL_FEATURES]), &[]);
+    raw.send(2, &words(&[ALL_FEATURES]), &[]);
     raw.set_memory(&[[GUEST, SPARSE_BYTES, USER, 0]]);
     raw.start_ring(0);
     let session = raw.try_open_cbc(&[1; 16])?;
@@ -321,6 +322,48 @@ fn pages_of_memory_that_is_told_of_again_are_counted_once() {
         })
         .collect();
     assert!(counts[0] > 32_768 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+}
+
+#[test]
+fn a_client_whose_memory_is_all_there_goes_on_beyond_its_share_in_however_many_files_it_is() {
+    const SECOND: u64 = 1 << 32;
+    let (key, text) = ([1; 16], vec![7; 4096]);
+    // Two pages, which its ring has used up.
+    let host = Host::with(core(), Limits { user_faulted_bytes_max: 8192, ..Limits::default() });
+    let mut raw = Raw::connect(&host.socket());
+    let other = memory(MEMORY_BYTES, SealFlags::SHRINK | SealFlags::GROW);
+    raw.put(0, &vec![0; MEMORY_BYTES as usize]);
+    other.write_all_at(&vec![0; MEMORY_BYTES as usize], 0).unwrap();
+    raw.send(3, &[], &[]);
+    raw.send(2, &words(&[ALL_FEATURES]), &[]);
+    let regions = [[GUEST, MEMORY_BYTES, USER, 0], [GUEST + SECOND, MEMORY_BYTES, USER + SECOND, 0]];
+    let table = [halves(&[2, 0]), words(&regions.concat())].concat();
+    raw.send(5, &table, &[raw.memory.as_fd(), other.as_fd()]);
+    raw.start_ring(0);
+    let session = raw.open_cbc(&key, true);
+    raw.put(DATA, &[cipher(true, session, text.len()), vec![0; 16]].concat());
+    raw.put(DATA + 0x200, &[0xEE]);
+    other.write_all_at(&text, 0x1000).unwrap();
+    let all = [
+        (GUEST + DATA, 72 + 16, NEXT),
+        (GUEST + SECOND + 0x1000, text.len() as u32, NEXT),
+        (GUEST + SECOND + 0x4000, text.len() as u32, NEXT | WRITE),
+        (GUEST + DATA + 0x200, 1, WRITE),
+    ];
+    for (index, (address, len, flags)) in (0..).zip(all) {
+        raw.describe(index, address, len, flags, index + 1);
+    }
+    for _ in 0..3 {
+        raw.offer(0);
+        assert!(raw.wait(), "{:#}", host.order("report"));
+    }
+    let mut came = vec![0; text.len()];
+    other.read_exact_at(&mut came, 0x4000).unwrap();
+    let (expected, _) =
+        judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[0; 16], &[], &text, &[]]).unwrap();
+    assert!((raw.get(DATA + 0x200, 1), came) == (vec![0], expected));
+    let report = host.order("report");
+    assert_eq!(user(&report, rustix::process::getuid().as_raw())["faulted_bytes"], 8192, "{report:#}");
 }
 
 #[test]

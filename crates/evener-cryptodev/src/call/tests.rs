@@ -27,6 +27,8 @@ impl Client {
     fn new() -> Self {
         let mut clients = Clients::default();
         let number = clients.open().unwrap();
+        // These threads have numbers that others of the system may have, or none.
+        clients.queue.has_ended = |_| false;
         Self { memory: BTreeMap::new(), clients, number, thread: 1, meanwhile: None }
     }
 
@@ -220,6 +222,25 @@ fn two_threads_that_fetch_at_once_get_a_request_each() {
     assert_eq!([2, 1].map(|thread| bytes(fetch(thread, true))), [48 + 32, 48 + 16]);
     assert_eq!(fetch(3, true), Err(Errno::BUSY));
     assert_eq!(fetch(0, false), Err(Errno::PERM), "threads of other name spaces have no numbers that differ");
+}
+
+#[test]
+fn what_a_thread_was_about_to_fetch_when_it_was_killed_another_fetches() {
+    let mut client = Client::new();
+    let session = client.open(11, 0, &[1; 16]).unwrap();
+    client.request(session, 0, &[7; 16]);
+    assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
+    client.run_left();
+    client.thread = 2;
+    assert!(matches!(client.round(Call::Fetch, &[], false, |_| ()), Ok(Answer::Fetch { .. })));
+    client.thread = 3;
+    assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::BUSY));
+    let ready = client.clients.queue.poll(client.number, Some(9));
+    assert_eq!((ready & POLL_IN, client.clients.queue.take_wakeups()), (0, vec![]));
+    client.clients.queue.has_ended = |thread| thread == 2;
+    assert_eq!(client.clients.queue.take_wakeups(), [9]);
+    assert!(queued(&mut client, Call::Fetch).is_ok());
+    assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::BUSY));
 }
 
 #[test]

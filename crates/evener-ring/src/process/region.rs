@@ -29,7 +29,7 @@ pub struct OutOfRegion;
 
 impl Region {
     /// Makes a region of `byte_count` zero bytes, rounded up to whole pages, and the file to send to a peer. It can neither
-    /// shrink nor grow. Its pages come when they are touched or lent to a device, so that a peer may have a part of it at first. Core dumps leave it out.
+    /// shrink nor grow. Its pages come when they are [made](Self::make_pages), touched or lent to a device, so that a peer may have a part of it at first. Core dumps leave it out.
     ///
     /// # Errors
     ///
