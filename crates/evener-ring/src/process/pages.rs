@@ -117,7 +117,7 @@ struct CachedPages {
     recently_evicted: u64,
 }
 
-/// The number of `cachestat`, the same for each processor.
+/// The number of `cachestat`, the same for each processor but MIPS, where none has this number.
 const CACHESTAT: libc::c_long = 451;
 
 /// Pages of which one call tells.
