@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use evener_shards::{Ask, Direction, Existing, Keys, Planning, ShardRun, Wanted};
+use evener_testing::programs::skipped;
 use evener_testing::{Random, noise};
 use support::faults::{Faults, start, start_forbidding, start_held};
 use support::of_each;
@@ -227,10 +228,14 @@ fn a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy(server: &S
     let asked =
         |plan: &Path| Ask::RunShard(ShardRun { timeout_s: 0, ..shard(plan, 0, person.as_recipient()) });
     // Who has no right to it: never.
-    let stranger = server.environment_of_a_stranger();
-    let (_, totals) = report(&ended_with(2, at(&stranger, &asked(&plan))));
-    assert_eq!(totals["try_again"], 0);
-    ended_with(2, at(&stranger, &Ask::Plan(sealing(server, Wanted::Shards(1), &place.join("p")))));
+    if server.is_moto {
+        skipped("moto asks for no password: versitygw does");
+    } else {
+        let stranger = server.environment_of_a_stranger();
+        let (_, totals) = report(&ended_with(2, at(&stranger, &asked(&plan))));
+        assert_eq!(totals["try_again"], 0);
+        ended_with(2, at(&stranger, &Ask::Plan(sealing(server, Wanted::Shards(1), &place.join("p")))));
+    }
     // Busy, or no server listens there: maybe later.
     for (behind, faults) in
         [(server.port, Faults { refused: 1000, cut: 0 }), (1, Faults { refused: 0, cut: 0 })]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
-use std::{iter, thread};
+use std::{env, iter, thread};
 
 use evener_testing::Folder;
 use evener_testing::programs::{skipped, there_is};
@@ -31,7 +31,7 @@ const ACCOUNT_KEY: &str =
 /// Which interface a server is to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// By versitygw.
+    /// By versitygw, or where that is not by moto, which Python's packages have.
     S3,
     /// By Azurite.
     Azure,
@@ -50,6 +50,8 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// Where curl goes.
     own_port: u16,
+    /// Moto asks for no password, and takes its time.
+    pub(crate) is_moto: bool,
 }
 
 impl Server {
@@ -66,7 +68,8 @@ impl Server {
                 "GOBIN=$PWD/target/tools/bin go install github.com/fsouza/fake-gcs-server@latest",
             ),
         };
-        let Some(program) = program(name) else {
+        let by_moto = || moto().filter(|_| kind == Kind::S3);
+        let Some(program) = program(name).or_else(by_moto) else {
             skipped(&format!("there is no {name} in PATH or target/tools ({cure})"));
             return None;
         };
@@ -75,8 +78,10 @@ impl Server {
         fs::create_dir(&objects).unwrap();
         let port = free_port();
         let at = format!("127.0.0.1:{port}");
+        let is_moto = program.ends_with(MOTO);
         let mut command = Command::new(program);
         match kind {
+            Kind::S3 if is_moto => command.args(["-H", "127.0.0.1", "-p", &port.to_string()]),
             Kind::S3 | Kind::Google => {
                 command.args(["--access", USER, "--secret", SECRET, "--port", &at, "--quiet", "posix"]);
                 command.arg(&objects)
@@ -99,7 +104,7 @@ impl Server {
         }
         let own_port = port;
         let port = if kind == Kind::Google { google::start(port) } else { port };
-        let server = Self { kind, child, folder, port, own_port };
+        let server = Self { kind, child, folder, port, own_port, is_moto };
         server.make_bucket();
         Some(server)
     }
@@ -319,6 +324,15 @@ fn signature() -> String {
 pub(crate) fn hmac(key: &[u8], text: &str) -> Vec<u8> {
     let key = PKey::hmac(key).unwrap();
     Signer::new(MessageDigest::sha256(), &key).unwrap().sign_oneshot_to_vec(text.as_bytes()).unwrap()
+}
+
+/// Moto's server of S3's interface.
+const MOTO: &str = "moto_server";
+
+/// That server, where it is beside the Python of the tests.
+fn moto() -> Option<PathBuf> {
+    let beside = PathBuf::from(env::var_os("EVENER_TINK_PYTHON")?).with_file_name(MOTO);
+    beside.is_file().then_some(beside)
 }
 
 fn program(name: &str) -> Option<PathBuf> {
