@@ -1,11 +1,10 @@
-//! Files that a user names and that are read whole: none of them without end, and none that waits for somebody.
+//! Files that a user names and that are read whole: none of them without end, and none that waits at a pipe.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 
 /// Of a configuration, a scenario or a report.
 pub(crate) const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -22,8 +21,8 @@ pub(crate) fn regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 fn opened_regular(path: &Path) -> io::Result<File> {
-    let non_blocking = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(non_blocking).open(path)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),

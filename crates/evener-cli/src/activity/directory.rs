@@ -4,9 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use evener::counts_file::DIRECTORY_VARIABLE;
+use evener_fd::text::PathDisplay;
 use evener_fd::{Unusable, open_private};
-
-use crate::terminal::PathDisplay;
 
 /// Why one is refused in which the provider counts nothing: what lies elsewhere is not asked for.
 pub(super) fn refusal(uid: u32) -> Option<String> {

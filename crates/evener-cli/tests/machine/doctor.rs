@@ -314,7 +314,7 @@ fn each_trap_of_a_program_is_named() {
 fn what_is_no_program_is_refused_with_one_line() {
     let place = place();
     place.write("text", "#!/bin/sh\n");
-    // Nobody writes to it.
+    // No process writes to it.
     mknodat(CWD, place.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     let refused =
         [("text", "ELF"), ("gone", "cannot find"), ("modules", "cannot read"), ("pipe", "no regular file")];
