@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Job, Session, SessionId};
 use evener_driver_kernel::ocf::CryptOp;
+use evener_ring::wipe;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::fuse::{POLL_IN, POLL_OUT};
 use crate::outcome::result;
+use crate::wiped::Wiped;
 
 /// Requests that one client may have submitted and not fetched, as many as cryptodev-linux begins with, and those of all clients,
 /// whose texts the server keeps. The second is assumed, not measured: 128, which are 15 MiB of texts.
@@ -33,7 +34,7 @@ pub(crate) struct AsyncRequest {
     pub(crate) op: CryptOp,
     pub(crate) session: Arc<Session>,
     /// Copied from the client's memory when it was submitted.
-    pub(crate) text: Zeroizing<Vec<u8>>,
+    pub(crate) text: Wiped,
     pub(crate) iv: Vec<u8>,
 }
 
@@ -50,9 +51,9 @@ struct Entry {
 /// State of a request; one that is offered is finished, too.
 enum Stage {
     /// It waits, with its text and IV.
-    Waiting { session: Arc<Session>, text: Zeroizing<Vec<u8>>, iv: Vec<u8> },
+    Waiting { session: Arc<Session>, text: Wiped, iv: Vec<u8> },
     /// What goes to the client's memory.
-    Finished(Result<Zeroizing<Vec<u8>>, Errno>),
+    Finished(Result<Wiped, Errno>),
 }
 
 impl Entry {
@@ -115,7 +116,7 @@ impl AsyncQueue {
     }
 
     /// What was offered to `thread`, and what goes to the client's memory.
-    pub(crate) fn take(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Zeroizing<Vec<u8>>), Errno> {
+    pub(crate) fn take(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Wiped), Errno> {
         let place = self.finished(client, Some(thread)).ok_or(Errno::BUSY)?;
         match self.entries.remove(place) {
             Some(Entry { op, stage: Stage::Finished(outcome), .. }) => Ok((op, outcome?)),
@@ -171,7 +172,7 @@ impl AsyncQueue {
         for (job, entry) in jobs.iter_mut().zip(&mut waiting) {
             if let Stage::Waiting { text, iv, .. } = &entry.stage {
                 let outcome = result(job, &entry.op, text, iv);
-                job.space_mut()[..text.len()].zeroize();
+                wipe(&mut job.space_mut()[..text.len()]);
                 job.disarm();
                 entry.stage = Stage::Finished(outcome);
             }

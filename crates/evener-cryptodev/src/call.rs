@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Job, Session};
 use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
+use evener_ring::wipe;
 use rustix::io::Errno;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::async_queue::AsyncRequest;
 use crate::clients::{Clients, Key};
 use crate::fuse::{Ioctl, Span};
 use crate::outcome::result;
+use crate::wiped::Wiped;
 
 /// Longest text of a request, and so the memory that the job of [`Node::serve`](crate::Node::serve) needs: what CUSE hands over at once (32 pages) less
 /// the request's other parts.
@@ -31,7 +33,7 @@ pub(crate) enum Answer {
     /// More of the client's memory is needed.
     Fetch { input: Vec<Span>, output: Vec<Span> },
     /// What is written into the space that was requested.
-    Done(Zeroizing<Vec<u8>>),
+    Done(Wiped),
 }
 
 /// Answers a call; `run` runs the one job of `burst`.
@@ -101,7 +103,7 @@ fn close_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Err
         return Ok(Answer::Fetch { input: vec![record(ioctl, 4)], output: vec![] });
     };
     clients.remove(ioctl.client, u32::from_ne_bytes(session))?;
-    Ok(Answer::Done(Zeroizing::default()))
+    Ok(Answer::Done(Wiped::default()))
 }
 
 fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
@@ -186,7 +188,7 @@ fn crypt<'m>(
     if !ioctl.has_space && request.data.is_empty() {
         return Ok(match named(spaces(&request.op, request.algorithm())) {
             // Asks for no output, so it is done already.
-            nothing if nothing.is_empty() => Answer::Done(Zeroizing::default()),
+            nothing if nothing.is_empty() => Answer::Done(Wiped::default()),
             output => Answer::Fetch { input: request.input(whole), output },
         });
     }
@@ -200,7 +202,7 @@ fn crypt<'m>(
     }
     let job = burst.first_mut().ok_or(Errno::IO)?;
     let result = if fits { result(job, &request.op, text, iv) } else { Err(Errno::INVAL) };
-    job.space_mut()[..text.len()].zeroize();
+    wipe(&mut job.space_mut()[..text.len()]);
     // Or the key would be there for as long as no other comes.
     job.disarm();
     result.map(Answer::Done)
@@ -223,7 +225,7 @@ fn submit(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
         text: text.to_vec().into(),
         iv: iv.to_vec(),
     })?;
-    Ok(Answer::Done(Zeroizing::default()))
+    Ok(Answer::Done(Wiped::default()))
 }
 
 /// `CIOCASYNCFETCH`: the record as it was submitted, and its results where it says. Between the rounds the request is the calling
@@ -239,7 +241,7 @@ fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
         return Ok(Answer::Fetch { input: vec![], output });
     }
     let (op, came) = clients.queue.take(ioctl.client, ioctl.thread)?;
-    let mut data = Zeroizing::new(Vec::with_capacity(CryptOp::BYTES + came.len()));
+    let mut data = Wiped::with_capacity(CryptOp::BYTES + came.len());
     data.extend_from_slice(&op.bytes());
     data.extend_from_slice(&came);
     Ok(Answer::Done(data))

@@ -1,8 +1,8 @@
 //! Messages of the kernel's FUSE protocol, as far as CUSE needs it (`linux/fuse.h`, version 7.31). All numbers are in the
 //! machine's order.
 
+use crate::wiped::Wiped;
 use rustix::io::Errno;
-use zeroize::Zeroizing;
 
 /// Longest message: a page for its head, 32 for data.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4_096 + (128 << 10) + 4_096;
@@ -139,15 +139,15 @@ pub(crate) enum Reply {
         output: Vec<Span>,
     },
     /// A call went well; these bytes go to the requested space, one part behind the other.
-    Ioctl(Zeroizing<Vec<u8>>),
+    Ioctl(Wiped),
     /// What a client may do: [`POLL_IN`], [`POLL_OUT`].
     Polled(u32),
 }
 
 impl Reply {
     /// The message of it, which may hold text in clear.
-    pub(crate) fn bytes(&self, unique: u64) -> Zeroizing<Vec<u8>> {
-        let mut body = Zeroizing::new(Vec::new());
+    pub(crate) fn bytes(&self, unique: u64) -> Wiped {
+        let mut body = Wiped::default();
         let mut error = 0_i32;
         match self {
             Self::Empty => {}
@@ -182,7 +182,7 @@ impl Reply {
 }
 
 /// The answer to the first message: which node it is to be.
-pub(crate) fn init_reply(unique: u64, name: &str) -> Zeroizing<Vec<u8>> {
+pub(crate) fn init_reply(unique: u64, name: &str) -> Wiped {
     // struct cuse_init_out: version, unused, flags, most that is read and written, number of the device (0: any), spare.
     let words = [7, 31, 0, UNRESTRICTED, DATA_BYTES_MAX, DATA_BYTES_MAX, 0, 0];
     let mut body: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
@@ -192,13 +192,13 @@ pub(crate) fn init_reply(unique: u64, name: &str) -> Zeroizing<Vec<u8>> {
 }
 
 /// Wakes a client that sleeps in `poll`: a notification, which answers no message.
-pub(crate) fn wake(sleeper: u64) -> Zeroizing<Vec<u8>> {
+pub(crate) fn wake(sleeper: u64) -> Wiped {
     framed(0, NOTIFY_POLL, &sleeper.to_ne_bytes())
 }
 
-fn framed(unique: u64, error: i32, body: &[u8]) -> Zeroizing<Vec<u8>> {
+fn framed(unique: u64, error: i32, body: &[u8]) -> Wiped {
     let length = u32::try_from(REPLY_HEAD_BYTES + body.len()).expect("replies are short");
-    let mut bytes = Zeroizing::new(Vec::with_capacity(REPLY_HEAD_BYTES + body.len()));
+    let mut bytes = Wiped::with_capacity(REPLY_HEAD_BYTES + body.len());
     bytes.extend(length.to_ne_bytes());
     bytes.extend(error.to_ne_bytes());
     bytes.extend(unique.to_ne_bytes());

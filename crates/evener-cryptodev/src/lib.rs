@@ -17,6 +17,7 @@ mod clients;
 mod fuse;
 mod node;
 mod outcome;
+mod wiped;
 
 pub use call::TEXT_BYTES_MAX;
 pub use node::{Error, Node, Served};

@@ -9,11 +9,11 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::call::{self, Answer};
 use crate::clients::Clients;
 use crate::fuse::{self, Message, Reply, Request};
+use crate::wiped::Wiped;
 
 /// Where the kernel's CUSE is asked for a node.
 const CUSE: &str = "/dev/cuse";
@@ -62,7 +62,7 @@ pub struct Served {
 pub struct Node {
     cuse: File,
     /// For one message, with keys and text in clear: zero but while that is worked on.
-    buffer: Zeroizing<Vec<u8>>,
+    buffer: Wiped,
     /// Bytes of the message that is there.
     message_bytes: usize,
 }
@@ -149,7 +149,7 @@ impl Node {
             jobs.extend(idle);
         };
         let reply = answer(message, clients, run, jobs);
-        self.buffer[..self.message_bytes].zeroize();
+        self.buffer.wipe_first(self.message_bytes);
         Ok(reply.map(|reply| (unique, reply)))
     }
 

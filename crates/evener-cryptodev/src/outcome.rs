@@ -4,15 +4,11 @@ use evener_core::{Job, JobError, Outcome};
 use evener_driver_kernel::next_iv;
 use evener_driver_kernel::ocf::{self, CryptOp};
 use rustix::io::Errno;
-use zeroize::Zeroizing;
+
+use crate::wiped::Wiped;
 
 /// What goes to the client: text or digest, and the next IV where it was wanted.
-pub(crate) fn result(
-    job: &Job<'_>,
-    op: &CryptOp,
-    text: &[u8],
-    iv: &[u8],
-) -> Result<Zeroizing<Vec<u8>>, Errno> {
+pub(crate) fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Wiped, Errno> {
     match job.outcome() {
         Outcome::Done { .. } => {}
         Outcome::Failed(JobError::BadLength) => return Err(Errno::INVAL),
@@ -20,10 +16,10 @@ pub(crate) fn result(
     }
     let session = job.session();
     if !session.algorithm().is_cipher() {
-        return Ok(Zeroizing::new(job.tag().to_vec()));
+        return Ok(job.tag().to_vec().into());
     }
     // With room for the next IV: what grows leaves a copy behind.
-    let mut data = Zeroizing::new(Vec::with_capacity(job.output().len() + iv.len()));
+    let mut data = Wiped::with_capacity(job.output().len() + iv.len());
     data.extend_from_slice(job.output());
     if let (true, Ok(iv)) = (op.flags & ocf::WRITE_IV != 0, <&[u8; 16]>::try_from(iv)) {
         let last = || job.output().last_chunk().copied().unwrap_or(*iv);

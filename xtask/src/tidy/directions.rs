@@ -104,7 +104,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         // A module is a host's in another process.
         &["evener-testing"],
     ),
-    ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
+    ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel", "evener-ring"]), &[]),
     ("evener-bench", UseAll, &[]),
     ("evener-decisions", Use(&[]), &["evener-core"]),
     ("evener-cli", UseAll, &["evener-testing"]),

@@ -13,6 +13,8 @@ use evener::{CoreDrivers, Setup, run};
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Profile, Session, SessionId, SessionRef};
 use evener_driver_kernel::ocf::{Call, CryptOp, SessionOp};
 
+use zeroize::{Zeroize as _, Zeroizing};
+
 use super::*;
 
 /// What a driver has made of sessions, and the sessions themselves.
