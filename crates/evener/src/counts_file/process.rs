@@ -36,14 +36,18 @@ impl Identity {
         Self { pid, start: 0, boot: 0, namespace: 0 }
     }
 
+    /// Whether its number means this process to the system here, as far as is known.
+    pub(super) fn is_of_here(&self) -> bool {
+        self.namespace == 0 || self.namespace == own_namespace()
+    }
+
     /// Whether it still runs. Where the system does not say enough, it does.
     pub(super) fn runs(&self) -> bool {
         let boot = if self.boot == 0 { 0 } else { this_boot() };
         if boot != 0 && self.boot != boot {
             return false;
         }
-        let is_of_here = self.namespace == 0 || self.namespace == own_namespace();
-        if !is_of_here || !are_shown() {
+        if !self.is_of_here() || !are_shown() {
             return true;
         }
         match start(self.pid) {

@@ -39,6 +39,12 @@ impl Record {
         self.identity.start
     }
 
+    /// Whether its number means this process here too: in another container it may be another's.
+    #[must_use]
+    pub fn is_of_this_namespace(&self) -> bool {
+        self.identity.is_of_here()
+    }
+
     /// Whether it had ended when the file was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -224,9 +230,14 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, uid: u32, own: u32) {
         return;
     }
     let pids = pids(directory);
+    // A few are no burden, and who asks next is told what they counted.
+    if pids.len() <= LEFTOVERS_KEPT {
+        return;
+    }
     // From one place to the next by the process's number, for the same ones always come first.
     let first = own as usize / LEFTOVERS_EVERY as usize * LEFTOVERS_MAX;
-    let some = (0..pids.len().min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
+    let some =
+        (0..(pids.len() - LEFTOVERS_KEPT).min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
     // First by the number alone: most run, and need no look into their files.
     let is_left_over = |pid: &u32| !Identity::numbered(*pid).runs() && !owner(directory, uid, *pid).runs();
     for pid in some.filter(is_left_over) {
@@ -236,6 +247,8 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, uid: u32, own: u32) {
 
 /// One process in so many looks for leftovers. Assumed, not measured: as many as it looks at, so that as many go as come.
 const LEFTOVERS_EVERY: u32 = 64;
+/// Files that stay, of whichever processes. Assumed, not measured: 64, as many as are made from one turn to the next.
+const LEFTOVERS_KEPT: usize = 64;
 /// Files that it looks at. Assumed, not measured: 64, because one look takes some microseconds.
 const LEFTOVERS_MAX: usize = 64;
 
@@ -328,25 +341,30 @@ mod tests {
     fn a_process_looks_at_no_neighbour_unless_it_is_its_turn_and_then_at_some() {
         let place = std::env::temp_dir().join(format!("evener-leftovers-{}", std::process::id()));
         create_dir(&place).unwrap();
-        let files = 3 * u32::try_from(LEFTOVERS_MAX).unwrap();
+        let files = u32::try_from(3 * LEFTOVERS_MAX + LEFTOVERS_KEPT).unwrap();
         (0..files).for_each(|index| drop(File::create(place.join(file_name(GONE + index))).unwrap()));
         let directory = File::open(&place).unwrap();
         let left = || pids(directory.as_fd()).len();
         let uid = rustix::process::geteuid().as_raw();
         (1..LEFTOVERS_EVERY).for_each(|own| remove_leftovers(directory.as_fd(), uid, own));
         assert_eq!(left(), files as usize);
-        let turns = [5, 9, 2].map(|turn| {
+        let turns = [5, 9, 2, 7].map(|turn| {
             remove_leftovers(directory.as_fd(), uid, turn * LEFTOVERS_EVERY);
             left()
         });
-        assert_eq!(turns, [2 * LEFTOVERS_MAX, LEFTOVERS_MAX, 0]);
-        // One that counts in another namespace of process numbers, however far it has come with its file.
-        let mut header = [0_u32; HEADER_WORDS];
-        (header[Header::Pid as usize], header[Header::Namespace as usize]) = (GONE, 1);
-        let bytes: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        std::fs::write(place.join(file_name(GONE)), bytes).unwrap();
+        assert_eq!(turns.map(|left| left - LEFTOVERS_KEPT), [2 * LEFTOVERS_MAX, LEFTOVERS_MAX, 0, 0]);
+        // Those that count in another namespace of process numbers, however far they have come with their files.
+        remove_dir_all(&place).unwrap();
+        create_dir(&place).unwrap();
+        let directory = File::open(&place).unwrap();
+        for pid in GONE..GONE + u32::try_from(LEFTOVERS_KEPT + 5).unwrap() {
+            let mut header = [0_u32; HEADER_WORDS];
+            (header[Header::Pid as usize], header[Header::Namespace as usize]) = (pid, 1);
+            let bytes: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            std::fs::write(place.join(file_name(pid)), bytes).unwrap();
+        }
         remove_leftovers(directory.as_fd(), uid, LEFTOVERS_EVERY);
-        assert_eq!(left(), 1);
+        assert_eq!(pids(directory.as_fd()).len(), LEFTOVERS_KEPT + 5);
         remove_dir_all(&place).unwrap();
     }
 }
