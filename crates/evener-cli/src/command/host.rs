@@ -266,7 +266,10 @@ fn clients_max(requested: Option<usize>) -> anyhow::Result<usize> {
         Ok(()) => Ok(limits.clients_max),
         Err(few) if requested.is_some() || few.fitting == 0 => Err(anyhow!(few)).context("--clients"),
         Err(few) => {
-            output::warning(format_args!("{few}; it serves so many"));
+            // Of a number that no person named, a part is no news.
+            if few.fitting < usual.clients_max / 4 {
+                output::warning(format_args!("{few}; it serves so many"));
+            }
             Ok(few.fitting)
         }
     }

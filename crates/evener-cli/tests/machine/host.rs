@@ -291,15 +291,15 @@ fn a_host_that_cannot_be_says_why() {
 fn places_are_shared_among_those_who_may_come() {
     let own_and_root = if rustix::process::geteuid().is_root() { 1 } else { 2 };
     let cases: [(&[&str], u64); 4] = [
-        (&[], 960),
-        (&["--allow-uid", "12345", "--allow-uid", "12346"], 960 / (own_and_root + 2)),
-        (&["--allow-gid", "12345"], 960 / (own_and_root + 8)),
-        (&["--allow-uid", "12345", "--user-clients", "950"], 950),
+        (&[], 720),
+        (&["--allow-uid", "12345", "--allow-uid", "12346"], 720 / (own_and_root + 2)),
+        (&["--allow-gid", "12345"], 720 / (own_and_root + 8)),
+        (&["--allow-uid", "12345", "--user-clients", "710"], 710),
     ];
     for (options, share) in cases {
         let place = Place::new();
         let host =
-            Host::start(&place, &[&["--module", "emulated:am3358", "--clients", "960"], options].concat());
+            Host::start(&place, &[&["--module", "emulated:am3358", "--clients", "720"], options].concat());
         assert_eq!(host.order("report")["limits"]["user_clients"], share, "{options:?}");
     }
 }
