@@ -35,7 +35,8 @@ enum Life {
 
 impl Process {
     pub(crate) fn new(record: &Record) -> Self {
-        let life = if record.has_ended() { Life::Ended } else { Life::Runs(cpu_time_of(record.pid())) };
+        let cpu_time = || cpu_time_of(record.pid()).filter(|_| record.is_of_this_namespace());
+        let life = if record.has_ended() { Life::Ended } else { Life::Runs(cpu_time()) };
         let rows = Row::all().map(|row| (row, record.row(row))).filter(|(_, totals)| !totals.is_empty());
         Self {
             pid: record.pid(),
