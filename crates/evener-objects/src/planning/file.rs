@@ -121,7 +121,7 @@ impl<'p> PlanFile<'p> {
 /// Writes a draft, which no other process has, and gives it its name.
 fn replace(named: &Named, text: &[u8]) -> io::Result<()> {
     let mut random = [0; 8];
-    getrandom::getrandom(&mut random).map_err(io::Error::other)?;
+    getrandom::getrandom(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let draft = format!(".evener-plan-{:016x}", u64::from_ne_bytes(random));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(named.dir(), &draft, flags, Mode::from_raw_mode(0o666))?);
