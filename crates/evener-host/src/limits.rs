@@ -1,5 +1,6 @@
 //! What one client may have, and how many clients there may be.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -92,14 +93,17 @@ impl Limits {
     pub fn raise_open_files(&self) -> Result<(), TooFewFiles> {
         let limit = getrlimit(Resource::Nofile);
         let needed = files_of(self.clients_max);
+        let wanted = needed.saturating_add((self.clients_max as u64).saturating_mul(MORE_FILES_OF_CLIENT));
         let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
         let mut allowed = soft;
-        if soft < needed {
-            let raised = Rlimit { current: Some(needed.min(hard)), maximum: limit.maximum };
+        if soft < wanted {
+            let raised = Rlimit { current: Some(wanted.min(hard)), maximum: limit.maximum };
             if setrlimit(Resource::Nofile, raised).is_ok() {
-                allowed = needed.min(hard);
+                allowed = wanted.min(hard);
             }
         }
+        // Relaxed, here and below: a number that nothing else is read through.
+        SPARE_FILES.store(allowed.saturating_sub(needed), Relaxed);
         enough(self.clients_max, allowed)
     }
 }
@@ -119,8 +123,32 @@ fn files_of(clients: usize) -> u64 {
 }
 
 /// Open files that one client may make the host have: its stream, its process, a kick and a call for each of four rings, the eight that
-/// come beside a message, and those of its memory, of which there are eight at most. At rest one of good faith costs five, a guest one more for each further file of memory.
-const FILES_OF_CLIENT: u64 = 2 + 8 + 8 + 8;
+/// come beside a message, and one of its memory. At rest one of good faith costs five.
+const FILES_OF_CLIENT: u64 = 2 + 8 + 8 + 1;
+
+/// Further files of a client's memory, of which there are eight at most: a guest with several backends has them, as long as there are some beside what all clients may need.
+const MORE_FILES_OF_CLIENT: u64 = 7;
+
+/// Files that no client needs who has one of memory. As many as are wanted, until it is said what this process may have.
+static SPARE_FILES: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// One of them, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SpareFile(());
+
+impl SpareFile {
+    /// None where none is left.
+    pub(crate) fn take() -> Option<Self> {
+        let taken = SPARE_FILES.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        taken.ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for SpareFile {
+    fn drop(&mut self) {
+        _ = SPARE_FILES.fetch_update(Relaxed, Relaxed, |left| left.checked_add(1));
+    }
+}
 
 /// Open files of the host's own: standard ones, sockets, drivers of modules, administrators and connections that are refused. Assumed, not
 /// measured: 256, for it has some 20 by itself and refuses 64 at the same time.

@@ -242,11 +242,11 @@ fn a_host_has_no_more_clients_than_open_files_and_says_so() {
         place.program("sh").args(["-c", &script]).run()
     };
     let usual = limited("").ended_with(0);
-    for words in ["1024 clients may need 26880 open files", "may have 1000", "enough for 28 clients"] {
+    for words in ["1024 clients may need 19712 open files", "may have 1000", "enough for 39 clients"] {
         assert!(usual.stderr().contains(words), "{}", usual.stderr());
     }
-    limited("--clients 28").ended_with(0);
-    limited("--clients 29").ended_with(2).saying("--clients: 29 clients may need 1010 open files");
+    limited("--clients 39").ended_with(0);
+    limited("--clients 40").ended_with(2).saying("--clients: 40 clients may need 1016 open files");
 }
 
 #[test]
@@ -291,15 +291,15 @@ fn a_host_that_cannot_be_says_why() {
 fn places_are_shared_among_those_who_may_come() {
     let own_and_root = if rustix::process::geteuid().is_root() { 1 } else { 2 };
     let cases: [(&[&str], u64); 4] = [
-        (&[], 720),
-        (&["--allow-uid", "12345", "--allow-uid", "12346"], 720 / (own_and_root + 2)),
-        (&["--allow-gid", "12345"], 720 / (own_and_root + 8)),
-        (&["--allow-uid", "12345", "--user-clients", "710"], 710),
+        (&[], 960),
+        (&["--allow-uid", "12345", "--allow-uid", "12346"], 960 / (own_and_root + 2)),
+        (&["--allow-gid", "12345"], 960 / (own_and_root + 8)),
+        (&["--allow-uid", "12345", "--user-clients", "950"], 950),
     ];
     for (options, share) in cases {
         let place = Place::new();
         let host =
-            Host::start(&place, &[&["--module", "emulated:am3358", "--clients", "720"], options].concat());
+            Host::start(&place, &[&["--module", "emulated:am3358", "--clients", "960"], options].concat());
         assert_eq!(host.order("report")["limits"]["user_clients"], share, "{options:?}");
     }
 }

@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::mem::MaybeUninit;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use evener_ring::Region;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{Access, access};
 
+use crate::limits::SpareFile;
 use crate::state::users::User;
 
 /// What may be done with a span.
@@ -61,12 +63,27 @@ pub(crate) enum NoPages {
     System,
 }
 
+/// A file of a client's memory, opened by the host.
+#[derive(Debug)]
+struct OwnFile {
+    file: File,
+    _spare: Option<SpareFile>,
+}
+
+impl Deref for OwnFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
 /// A region of a client's memory, the file behind it, and which of its pages were touched.
 #[derive(Debug)]
 pub(crate) struct Backing {
     region: Arc<Region>,
     /// Opened anew, so that what the host does with it is no matter of the client's. None where the client forbids that; then nothing is known of its pages.
-    file: Option<Arc<File>>,
+    file: Option<Arc<OwnFile>>,
     /// A bit for each page of the region, in parts that are made when they are needed.
     touched: Vec<OnceLock<Box<[AtomicU64; WORDS]>>>,
     /// Where the region begins in the file.
@@ -81,7 +98,11 @@ impl Backing {
         // A client may have a lease on it, which would have an opening wait.
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
         let open = || OpenOptions::new().read(true).custom_flags(flags).open(path_of(file)).ok();
-        let file = same.or_else(|| open().map(Arc::new));
+        // One is in what the client may cost; of others there are as many as are to spare.
+        let is_first = known.iter().all(|known| known.file.is_none());
+        let spare = || if is_first { Some(None) } else { SpareFile::take().map(Some) };
+        let file = same
+            .or_else(|| spare().and_then(|spare| Some(Arc::new(OwnFile { file: open()?, _spare: spare }))));
         let parts = (region.byte_count() as u64).div_ceil(PAGE * PART_PAGES);
         let touched = (0..parts).map(|_| OnceLock::new()).collect();
         Self { region, file, touched, first_byte }
@@ -143,7 +164,7 @@ impl Backing {
     /// Whether all pages of a span are there.
     fn has(&self, at: usize, len: usize) -> bool {
         let Some(file) = &self.file else { return false };
-        self.region.has_pages(file, self.first_byte, at, len).unwrap_or_else(|_| {
+        self.region.has_pages(&file.file, self.first_byte, at, len).unwrap_or_else(|_| {
             // What the system says of residents counts where this process may write the file, which the client could forbid just now. Of what is swapped out it says nothing.
             let may_tell = || access(path_of(file), Access::WRITE_OK).is_ok();
             self.region.has_resident_pages(at, len).unwrap_or(false) && may_tell()
