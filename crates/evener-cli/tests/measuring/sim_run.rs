@@ -49,6 +49,19 @@ fn what_a_file_calls_itself_and_costs_of_nothing_reach_the_table_as_text() {
 }
 
 #[test]
+fn a_policy_that_does_not_end_is_named_and_takes_nothing_from_the_others() {
+    let place = Place::new();
+    // The processor alone takes 2.15 s for its 4000 jobs, the module 1.83.
+    place.write("short.toml", SMALL.replace("limit_s = 600", "limit_s = 2"));
+    let both = ["sim", "run", "short.toml", "--policy", "cpu_only", "--policy", "module_only"];
+    let ran = place.evener().args(both).run().ended_with(1).saying("cpu_only: the run is not over");
+    let text = ran.stdout_text();
+    assert!(text.contains("\nmodule_only ") && !text.contains("\ncpu_only "), "{text}");
+    let alone = place.evener().args(["sim", "run", "short.toml", "--policy", "cpu_only"]).run();
+    assert_eq!(alone.ended_with(2).saying("cpu_only: the run is not over").stdout_text(), "");
+}
+
+#[test]
 fn the_adaptive_policy_is_not_the_plan_of_the_papers() {
     let ran = json(&Place::new(), &["am3358-aes-128", "--policy", "adaptive", "--policy", "shared_queue"]);
     let over = |at: usize| ran["policies"][at]["over_bound"].as_f64().unwrap();

@@ -81,11 +81,12 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<Exit> {
         lower_bound_ms: scenario.lower_bound().map(|ns| ns / 1e6),
         policies: lines,
     };
-    // Who fails takes nothing from those that were simulated.
-    let failed = failures.into_iter().try_for_each(|failed| failed.map(drop));
+    // A policy that fails takes nothing from those that were simulated.
+    let failed: Vec<String> =
+        failures.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+    let failed = if failed.is_empty() { Ok(()) } else { Err(anyhow::anyhow!(failed.join("; "))) };
     if ran.policies.is_empty() {
-        failed?;
-        return Ok(Exit::Done);
+        return failed.map(|()| Exit::Done);
     }
     let text = if arguments.json { serde_json::to_string_pretty(&ran)? + "\n" } else { table(&ran) };
     output::answer_beside(failed, text.as_bytes())
